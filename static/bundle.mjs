@@ -1,4 +1,4 @@
-/** Bundles the pages into the folder it is given: one module and one style sheet a page, and parts loaded when needed. */
+/** Bundle the pages into the given folder: a module and a style sheet per page, and chunks loaded on demand. */
 
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { build } from "esbuild";
 const root = dirname(fileURLToPath(import.meta.url));
 const shared = { absWorkingDir: root, outdir: process.argv[2], outbase: "app", bundle: true, minify: true, charset: "utf8", target: "es2022", logLevel: "warning" };
 
-// Each page by itself: what two of them shared would be a further request of both.
+// Bundle each page separately: a chunk shared by two pages would cost both of them an extra request.
 for (const page of ["main", "memory", "shared"])
   await build({
     ...shared,

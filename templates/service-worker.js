@@ -1,10 +1,10 @@
-// Shows the offline page where the network gives none. No answer of the service is ever kept.
+// Show the offline page if the network fails. No other page of the service is ever cached.
 const CACHE = "offline-{{ version }}";
 const [PAGE, ...PARTS] = {{ files }};
 
 async function keepPage() {
   const cache = await caches.open(CACHE);
-  // Without cookies: what is kept is nobody's own.
+  // Fetch without cookies, so that the stored page belongs to no user.
   await cache.addAll([PAGE, ...PARTS].map((address) => new Request(address, { credentials: "omit" })));
 }
 
@@ -16,7 +16,7 @@ async function dropOlder() {
 const kept = async (address) => (await caches.match(address, { ignoreVary: true })) ?? Response.error();
 
 addEventListener("install", (event) => {
-  // It takes the place of an older one at once: nothing of the page depends on which of them runs.
+  // Replace an older worker at once, because no page depends on the version that runs.
   skipWaiting();
   event.waitUntil(keepPage());
 });

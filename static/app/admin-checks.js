@@ -1,4 +1,4 @@
-/** The checks of `manage.py doctor` on the panel's first page, which does not wait for them; no model is asked. */
+/** Load the checks of `manage.py doctor` into the panel's first page after it is shown. They call no model. */
 const section = document.getElementById("checks");
 const caption = section?.querySelector(".caption");
 if (section && caption) {

@@ -1,8 +1,8 @@
-/** Forms and examples beside the YAML fields of the panel. The YAML is what is saved; without JavaScript it is all there is. */
+/** Add forms and examples to the panel's YAML fields. Only the YAML is saved, so pages work without JavaScript. */
 
 /** @typedef {{name: string, kind: "number"|"text"|"flag"|"choice", choices?: string[], default: string, what: string}} Part */
 /** @typedef {{title: string, yaml: string}} Example */
-/** What the form itself says, in the language of the page. @typedef {Record<"title"|"examples"|"unset"|"default"|"write", string>} Words */
+/** Labels of the form, in the language of the page. @typedef {Record<"title"|"examples"|"unset"|"default"|"write", string>} Words */
 
 /** @param {string} tag @param {Record<string, string>} [attributes] @param {...(Node|string)} children */
 function element(tag, attributes = {}, ...children) {
@@ -12,19 +12,19 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** The value of a field at the top level of the text; empty where it is not there or goes over several lines. */
+/** Return the value of a top-level field of the text, or "" if it is missing or begins on the next line. */
 function readLine(/** @type {string} */ text, /** @type {string} */ name) {
   const found = text.match(new RegExp(`^${name}:[ ]*(.*)$`, "m"));
   return found ? found[1].trim().replace(/^(["'])(.*)\1$/, "$2") : "";
 }
 
-/** The text with this value at the top level; without the line where the value is empty. */
+/** Return the text with this top-level value, or without the field's line if the value is empty. */
 function writeLine(/** @type {string} */ text, /** @type {string} */ name, /** @type {string} */ value) {
   const rest = text.split("\n").filter((line) => !line.startsWith(`${name}:`) && line.trim());
   return [...rest, ...(value === "" ? [] : [`${name}: ${value}`])].join("\n");
 }
 
-/** Text as YAML reads it back, whatever is in it. */
+/** Return the text as a YAML scalar, quoted unless it is one plain word. */
 const quoted = (/** @type {string} */ text) => (/^[\w.-]+$/.test(text) ? text : JSON.stringify(text));
 
 /** @param {Part} part @param {string} id @param {Words} words */
@@ -38,14 +38,17 @@ function control(part, id, words) {
   return element("select", { id }, none, ...choices.map((choice) => element("option", { value: choice }, choice)));
 }
 
-/** A sentence, with what stands between backticks as code. @param {string} text @returns {(Node|string)[]} */
+/** Split a sentence into nodes, with the text between backticks as code. @param {string} text @returns {(Node|string)[]} */
 const withCode = (text) => text.split("`").map((part, at) => (at % 2 ? element("code", {}, part) : part));
 
 /** @param {Part} part @param {string} id @param {Element} input */
 const labelled = (part, id, input) =>
   element("p", { class: "part" }, element("label", { for: id }, part.name), input, element("small", {}, ...withCode(part.what)));
 
-/** A control for each field of a mapping, each a line of the YAML. @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words */
+/**
+ * Build a control for each field of a mapping. Each control edits one line of the YAML.
+ * @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words
+ */
 function lines(area, parts, words) {
   const controls = parts.map((part) => {
     const id = `${area.id}_${part.name}`;
@@ -62,19 +65,22 @@ function lines(area, parts, words) {
   return { shown: controls.map(({ part, id, input }) => labelled(part, id, input)), follow };
 }
 
-/** A line of block YAML: indent, key, value. The key may be in quotes: "on" is a word of YAML. */
+/** A line of block YAML: indent, key, value. The key may be quoted, because YAML reads a bare "on" as a boolean. */
 const LINE = /^( *)(["']?)(\w+)\2:(?: +(.*))?$/;
-/** A text of several lines begins so. */
+/** The start of a value that continues on the next line: a block scalar or an unclosed quote. */
 const UNFINISHED = /^[|>]|^(["'])(?!.*\1$)/;
 const PAIR = /(\w+): *("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,}]*)/g;
 
-/** A scalar of one line without its quotes. */
+/** Return a one-line scalar without its quotes and escapes. */
 function plain(/** @type {string} */ scalar) {
   if (scalar.startsWith('"')) return scalar.slice(1, -1).replace(/\\(.)/g, (_, sign) => ({ n: "\n", t: "\t" })[sign] ?? sign);
   return scalar.startsWith("'") ? scalar.slice(1, -1).replaceAll("''", "'") : scalar.trim();
 }
 
-/** What a hook says, such as "condition.type"; null where it is written as no form writes it. @param {string} text @returns {Record<string, string>|null} */
+/**
+ * Return a hook's values by path, e.g. "condition.type", or null if the YAML is too complex for the form.
+ * @param {string} text @returns {Record<string, string>|null}
+ */
 function readHook(text) {
   /** @type {Record<string, string>} */
   const found = {};
@@ -90,11 +96,14 @@ function readHook(text) {
   return found;
 }
 
-/** Where a condition has its number, and an action its text. */
+/** The field that holds the number of a condition, and below the one that holds the text of an action. */
 const limitOf = (/** @type {string} */ condition) => ({ turn_count: "count", always: "" })[condition] ?? "threshold";
 const textOf = (/** @type {string} */ action) => ({ log: "message", inject_message: "message", module_action: "action" })[action] ?? "";
 
-/** What a form does not show of a mapping that stays what it is: `, name: value`. @param {Record<string, string>} found @param {string} path @param {string} type @param {string} shown */
+/**
+ * Return the fields of a mapping that the form does not show, as `, name: value`, if its type stays the same.
+ * @param {Record<string, string>} found @param {string} path @param {string} type @param {string} shown
+ */
 const others = (found, path, type, shown) =>
   Object.entries(found)
     .filter(([name]) => found[`${path}.type`] === type && name.startsWith(`${path}.`) && ![`${path}.type`, `${path}.${shown}`].includes(name))
@@ -102,7 +111,7 @@ const others = (found, path, type, shown) =>
     .join("");
 
 /**
- * The parts of one hook: written as they are entered, or, where there may be several hooks, by a button.
+ * Build the form of one hook. It updates the YAML on each input, or, given `add`, when its button is pressed.
  * @param {HTMLTextAreaElement} area @param {Part[]} parts @param {Words} words @param {((yaml: string) => void)|null} add
  */
 function builder(area, parts, words, add) {
@@ -171,7 +180,7 @@ function extend(area) {
   (area.closest(".form-row") ?? area).append(details);
 }
 
-// Django loads the scripts of widgets in the head.
+// Django loads widget scripts in the head, before the fields exist.
 addEventListener("DOMContentLoaded", () => {
   for (const area of document.querySelectorAll("textarea[data-yaml]")) extend(/** @type {HTMLTextAreaElement} */ (area));
 });

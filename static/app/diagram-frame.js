@@ -1,11 +1,11 @@
-// Draws the diagram that the page around this frame sends, and tells it what it became and how high, or that it is none.
+// Draw the diagram that the parent page sends, and report its SVG and height, or that its code is invalid.
 (() => {
   const tell = (news) => parent.postMessage(news, "*");
   const tellHeight = () => {
     const drawn = document.getElementById("diagram").firstElementChild;
     if (drawn) tell({ height: Math.ceil(drawn.getBoundingClientRect().height), svg: new XMLSerializer().serializeToString(drawn) });
   };
-  // On a narrow screen Mermaid writes the dates of a Gantt chart over each other: those that find no room are left out.
+  // On a narrow screen, Mermaid draws the dates of a Gantt chart over each other. Remove the ones that overlap.
   const thinOut = (axis) => {
     let end = -Infinity;
     for (const date of axis.querySelectorAll(".tick text")) {
@@ -14,7 +14,7 @@
       else end = right;
     }
   };
-  // It is as high as its width allows.
+  // The height of the diagram depends on its width.
   addEventListener("resize", tellHeight);
   addEventListener("message", async ({ source, data }) => {
     if (source !== parent || typeof data?.code !== "string") return;

@@ -1,4 +1,4 @@
-// The offline page goes as soon as the service answers again.
+// Reload the offline page as soon as the server responds again.
 const PAUSE_MS = 3000;
 
 async function look() {

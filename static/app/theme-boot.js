@@ -1,11 +1,11 @@
-// A classic script in the head: without it a dark page would flash white first.
+// This is a classic script in the head, because a dark page would otherwise flash white first.
 (() => {
   try {
-    // A signed-in page was served with what its user chose.
+    // The server has already set the theme in a signed-in user's page.
     const theme = "textSize" in document.documentElement.dataset ? null : localStorage.getItem("palimpsest.theme");
     if (theme) document.documentElement.dataset.theme = theme;
     if (localStorage.getItem("palimpsest.sidebar") === "closed") document.documentElement.dataset.sidebar = "closed";
   } catch {
-    // Storage is refused: the system's theme it is.
+    // Storage is blocked: use the system's theme.
   }
 })();

@@ -1,4 +1,4 @@
-/** The REST door: one function per verb, errors as ApiError with the server's own sentence. */
+/** Calls to the REST API, with a function per HTTP method. Errors are ApiError with the server's own message. */
 
 import { boot } from "./boot.js";
 import { t, told } from "./i18n.js";
@@ -7,7 +7,7 @@ const BASE = "/api/v1";
 const TIMEOUT_MS = 30_000;
 
 export class ApiError extends Error {
-  /** @param {number} status 0: no answer came @param {string} code @param {string} message @param {number} [retryAfterS] */
+  /** @param {number} status 0 if no response arrived @param {string} code @param {string} message @param {number} [retryAfterS] */
   constructor(status, code, message, retryAfterS = 0) {
     super(message);
     this.status = status;
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Signing in again in another tab gives the browser a new one. */
+/** Read the cookie first: signing in again in another tab replaces the token. */
 const csrfToken = () => /(?:^|; )(?:__Host-)?csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? boot.csrf_token;
 
 /** @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
@@ -39,7 +39,10 @@ async function request(method, path, body, headers = {}) {
   throw errorOf(response.status, answer);
 }
 
-/** Whatever cuts an answer off, before its status or within its text, is the same. @param {string} url @param {RequestInit} init */
+/**
+ * Fetch a response as text. Raise the same error if the connection breaks before or within the response.
+ * @param {string} url @param {RequestInit} init
+ */
 async function fetchText(url, init) {
   try {
     const response = await fetch(url, init);
@@ -74,13 +77,13 @@ export const put = (/** @type {string} */ path, /** @type {unknown} */ body, /**
   request("PUT", path, body, headers);
 export const remove = (/** @type {string} */ path, /** @type {unknown} */ body = undefined) => request("DELETE", path, body);
 
-/** Ends the session: at a page of the site, which leads elsewhere once it is done. */
+/** End the session. The sign-out page redirects on success. */
 export async function endSession() {
   const { response } = await fetchText(boot.logout_url, { method: "POST", redirect: "manual", headers: { "X-CSRFToken": csrfToken() } });
   if (response.type !== "opaqueredirect") throw errorOf(response.status, null);
 }
 
-/** Answers at once with ids; the run's events come over the socket. */
+/** Post and return ids at once. The run's events arrive over the socket. */
 export const postAsync = (/** @type {string} */ path, /** @type {unknown} */ body = {}) =>
   request("POST", path, body, { Prefer: "respond-async" });
 
@@ -102,13 +105,13 @@ export function uploadFile(file, onProgress, signal) {
 }
 
 /**
- * Posts with progress, which fetch cannot tell.
+ * Post a body and report the progress, which fetch() cannot do.
  * @param {string} path @param {FormData|Blob} body @param {(share: number) => void} onProgress @param {AbortSignal} signal
  * @returns {Promise<any>}
  */
 export function uploadBody(path, body, onProgress, signal) {
   return new Promise((resolve, reject) => {
-    // Taken back while it waited for its turn: no event comes any more.
+    // If the upload was cancelled while it was queued, no abort event follows.
     signal.throwIfAborted();
     const upload = new XMLHttpRequest();
     upload.open("POST", `${BASE}${path}`);

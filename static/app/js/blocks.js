@@ -1,13 +1,14 @@
 /**
- * Cuts Markdown into blocks that can be rendered one by one, and groups them into sections. Reads each line once, also
- * of a text that grows, and knows only as much of Markdown as it takes to find where blocks end. Pure.
+ * Cuts Markdown into blocks that can be rendered separately, and groups them into sections. Reads each line of a
+ * growing text only once, and parses only enough Markdown to find where blocks end. Uses no DOM.
  */
 
 import { lengthOf } from "./pieces.js";
 
 /**
- * A block's `raw` is its part of the text; all of them together are the text. `head` is to be rendered before it: the
- * first two lines of a table that is cut. `isOpen`: it may still grow. A "line" is a further piece of a long line.
+ * A block's `raw` is its slice of the text; all slices together are the whole text. `head` is rendered before `raw`:
+ * the first two lines of a table that was cut. `isOpen`: the block may still grow. Kind "line": a further piece of a
+ * long line.
  * @typedef {{key: number, kind: "text"|"line"|"code", raw: string, head: string, code: string, language: string,
  *   isOpen: boolean, links: Links|null}} Block
  * @typedef {{key: number, blocks: Block[], chars: number, isLazy: boolean}} Section
@@ -15,24 +16,24 @@ import { lengthOf } from "./pieces.js";
  * @typedef {Record<string, any>} Links
  */
 
-/** A block is cut at the first line beyond this: what parsing costs can grow with the square of a block's size. */
+/** Cut a block at the first line beyond this size, because parsing time can grow with the square of the size. */
 export const BLOCK_CHARS = 5_000;
-/** A list is cut between its items, but no later than here. */
+/** Cut a list between its items if possible, but no later than here. */
 const LIST_CHARS = 2 * BLOCK_CHARS;
 const SECTION_CHARS = 8_000;
 const SECTION_BLOCKS = 50;
-/** More new text than this at once does not come from a stream: only what is near the window is drawn. */
+/** More new text than this at once does not come from a stream, so draw only the parts near the viewport. */
 const LAZY_CHARS = 20_000;
 
 const BLANK = /^[ \t]*$/;
 const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)$/;
 const FENCE_END = /^ {0,3}(`{3,}|~{3,})[ \t]*$/;
-/** Also the beginning of a marker: a line that still grows must not end the list before it. */
+/** Also matches the beginning of a marker: a line that is still growing must not end the list before it. */
 const ITEM = /^ {0,3}(?:[-+*]|\d{1,9}(?:[.)]|$))(?:[ \t]|$)/;
 const TABLE_DELIMITER = /^[ \t|:-]*-[ \t|:-]*$/;
 const DEFINITION = /^ {0,3}\[[^\]]+\]:/m;
 
-/** Where a reader is: in which block, and what it knows of it. `blockAt`: where the block begins. */
+/** The reader's position and what it knows about the current block, which begins at `blockAt`. */
 const start = () => ({
   at: 0,
   blockAt: 0,
@@ -48,9 +49,9 @@ const start = () => ({
 export class BlockReader {
   /** @type {Section[]} */
   sections = [];
-  /** @type {Section[]} without the open end */
+  /** @type {Section[]} without the unfinished end of the text */
   finished = [];
-  /** @type {Map<number, Block>} what was made of the open end, by key */
+  /** @type {Map<number, Block>} blocks of the unfinished end of the text, by key */
   provisional = new Map();
   /** @type {Links} */
   links = Object.create(null);
@@ -60,7 +61,7 @@ export class BlockReader {
   linesRead = 0;
   place = start();
 
-  /** @param {(raw: string, links: Links) => void} collectLinks puts what `raw` defines into `links` */
+  /** @param {(raw: string, links: Links) => void} collectLinks adds the link definitions in `raw` to `links` */
   constructor(collectLinks) {
     this.collectLinks = collectLinks;
   }
@@ -76,8 +77,8 @@ export class BlockReader {
   }
 
   /**
-   * Takes the whole text as it is now. Where it continues what was read before, finished blocks and full sections stay
-   * the same objects. Link definitions may stand below their use, so blocks get them from a final text.
+   * Read the whole current text. If it continues the previous text, finished blocks and full sections stay the same
+   * objects. Only blocks of a final text get links, because a link may be defined below its use.
    * @param {string} text @param {boolean} isFinal @returns {Section[]}
    */
   read(text, isFinal) {
@@ -92,7 +93,7 @@ export class BlockReader {
     return this.sections;
   }
 
-  /** Where the next line, or a piece of a long one, ends; 0 where the text ends before. */
+  /** Return the end of the next line, or of a piece of a long line; 0 if the text ends before. */
   endOfLine() {
     const { at } = this.place;
     const window = this.text.slice(at, at + BLOCK_CHARS);
@@ -134,7 +135,7 @@ export class BlockReader {
   readText(line, end, isLazy) {
     const { place } = this;
     const fence = FENCE.exec(line);
-    // An indented one may belong to an item of the list.
+    // An indented fence may belong to a list item.
     if (fence && !(place.inList && fence[1])) {
       this.finishBlock("text", place.at, isLazy);
       const language = fence[3].trim().split(/\s+/)[0] ?? "";
@@ -163,7 +164,10 @@ export class BlockReader {
     Object.assign(place, { blockAt: end, inList: false, wasBlank: false, head: "", tableHead: "", fence: null });
   }
 
-  /** From where the last one ended to `end`. @param {Block["kind"]} kind @param {number} end @param {boolean} isOpen @returns {Block} */
+  /**
+   * Make the block from the end of the previous one to `end`.
+   * @param {Block["kind"]} kind @param {number} end @param {boolean} isOpen @returns {Block}
+   */
   makeBlock(kind, end, isOpen) {
     const { at, blockAt, head, fence } = this.place;
     const raw = this.text.slice(blockAt, end);
@@ -176,7 +180,10 @@ export class BlockReader {
     return { key, kind, raw, head, code, language: fence?.language ?? "", isOpen, links: null };
   }
 
-  /** The last line may still grow: what it makes of the text is made again with the next one. @param {boolean} isLazy @returns {Section[]} */
+  /**
+   * Return the sections with the last line. That line may still grow, so the next call reads it again.
+   * @param {boolean} isLazy @returns {Section[]}
+   */
   withOpenEnd(isLazy) {
     const { finished, place, blockCount, linesRead, text } = this;
     this.finished = [...finished];
@@ -205,7 +212,7 @@ export class BlockReader {
   }
 }
 
-/** Into the last section, or a new one; a section that was handed out stays as it is. */
+/** Add a block to the last section or a new one. Sections that were returned before do not change. */
 function addBlock(/** @type {Section[]} */ sections, /** @type {Block} */ block, /** @type {boolean} */ isLazy) {
   const last = sections.at(-1);
   const chars = block.raw.length;

@@ -1,4 +1,4 @@
-/** What the page was served with. */
+/** The values that the server embedded in the page. */
 
 /**
  * @typedef {{settings: import("./settings/store.js").Settings, user: import("./state/types.js").User, conversation_id: string|null, csrf_token: string,

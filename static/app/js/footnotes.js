@@ -1,4 +1,4 @@
-/** Footnotes of Markdown: `[^1]` in the text, and `[^1]: what it says` as a block, each leading to the other. */
+/** Footnotes in Markdown: `[^1]` in the text and `[^1]: the note` as a block, each with a button that leads to the other. */
 
 import { t } from "./i18n.js";
 
@@ -8,7 +8,7 @@ const NOTE = /^ {0,3}\[\^([^\]\s]{1,40})\]:[ \t]*([^\n]*(?:\n(?! {0,3}\[\^)[^\n]
 /** @param {string} text */
 const escapeLabel = (text) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
-/** @type {any[]} for marked */
+/** @type {any[]} extensions for marked */
 export const footnoteExtensions = [
   {
     name: "footnote",
@@ -37,7 +37,7 @@ export const footnoteExtensions = [
   },
 ];
 
-/** Say where the marks lead, for those who do not see it. @param {HTMLElement} root */
+/** Label the footnote marks for screen readers. @param {HTMLElement} root */
 export function nameFootnotes(root) {
   for (const mark of /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".footnote-mark"))) {
     const { to, back } = mark.dataset;
@@ -45,7 +45,7 @@ export function nameFootnotes(root) {
   }
 }
 
-/** From a mark to its note in the same text, or back to the first mark. @param {MouseEvent} event */
+/** Move from a mark to its note in the same text, or back to the first mark. @param {MouseEvent} event */
 export function followFootnote(event) {
   const mark = /** @type {HTMLElement|null} */ (/** @type {HTMLElement} */ (event.target).closest(".footnote-mark"));
   const text = mark?.closest(".prose");

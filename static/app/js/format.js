@@ -1,4 +1,4 @@
-/** Numbers, dates and groups as the screen writes them. Pure: `now` is given. */
+/** Formats numbers, dates and groups for the screen. Pure functions: `now` is an argument. */
 
 import { locale, plural, t } from "./i18n.js";
 import { lengthOf } from "./pieces.js";
@@ -6,7 +6,7 @@ import { lengthOf } from "./pieces.js";
 /** @typedef {import("./state/types.js").Usage} Usage */
 /** @typedef {import("./state/types.js").Conversation} Conversation */
 
-/** The done card. What summarising took is part of both numbers already. @param {Usage} usage */
+/** Format the usage of a finished answer. Tokens for summarising are already included in both numbers. @param {Usage} usage */
 export function formatDone(usage) {
   return t("{in} in / {out} out", { in: formatTokens(usage.input_tokens), out: formatTokens(usage.output_tokens) });
 }
@@ -21,10 +21,10 @@ export function explainDone(usage) {
   return parts.join(" · ");
 }
 
-/** @param {number} tokens short where it matters little: 812, 41.2k, 128k, 1.0M */
+/** Format a count as 812, 41.2k, 128k or 1.0M. @param {number} tokens */
 export function formatTokens(tokens) {
   if (tokens < 1000) return String(Math.round(tokens));
-  // From here on it is a million when it is rounded.
+  // From this value on, rounding gives a million.
   if (tokens >= 999_500) return `${(tokens / 1_000_000).toFixed(1)}M`;
   const thousands = tokens / 1000;
   return `${thousands >= 100 || Number.isInteger(thousands) ? Math.round(thousands) : thousands.toFixed(1)}k`;
@@ -63,7 +63,7 @@ function groupName(iso, now) {
 }
 
 /**
- * The sidebar's sections: pinned first, then by age.
+ * Group conversations for the sidebar: pinned ones first, then by age.
  * @param {Conversation[]} conversations @param {Date} now
  * @returns {{name: string, items: Conversation[]}[]}
  */
@@ -82,17 +82,20 @@ export function groupByAge(conversations, now) {
 
 const TOLD_BEFORE_MS = 7 * DAY_MS;
 
-/** Whether the clean-up deletes it within a week. @param {Conversation} conversation @param {Date} now */
+/** Return whether the clean-up will remove the conversation within a week. @param {Conversation} conversation @param {Date} now */
 export const goesSoon = ({ expires_at: at, pinned }, now) =>
   at !== null && !pinned && new Date(at).getTime() - now.getTime() < TOLD_BEFORE_MS;
 
-/** When a chat that nobody uses goes, and where to. @param {Conversation} conversation @param {number} trashDays 0: there is no trash */
+/**
+ * Return when the clean-up will remove an unused chat, and where to.
+ * @param {Conversation} conversation @param {number} trashDays 0 if there is no trash
+ */
 export function describeEnd({ expires_at: at, temporary }, trashDays) {
   const date = formatDate(at ?? "");
   return trashDays && !temporary ? t("This chat moves to the trash on {date}.", { date }) : t("This chat will be deleted on {date}.", { date });
 }
 
-/** No half of a character stays at the end. @param {string} text @param {number} most */
+/** Truncate a text without splitting a surrogate pair. @param {string} text @param {number} most */
 function cut(text, most) {
   const beginning = text.slice(0, most);
   return beginning.slice(0, lengthOf(beginning));
@@ -100,7 +103,7 @@ function cut(text, most) {
 
 const HEADING_CHARS = 80;
 
-/** What a reader of headings hears of a turn. @param {string} text */
+/** Return the heading that a screen reader announces for a turn. @param {string} text */
 export function beginningOf(text) {
   const line = text.trim().split("\n", 1)[0];
   return line.length > HEADING_CHARS ? `${cut(line, HEADING_CHARS)}…` : line || t("Attached files");
@@ -116,7 +119,7 @@ export const formatDate = (iso) =>
 /** @param {string} iso */
 export const formatMoment = (iso) => new Date(iso).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
 
-/** A calendar day has no time zone: 2026-11-21 is that day everywhere. @param {string} day */
+/** Format a calendar day, which has no time zone: 2026-11-21 is that day everywhere. @param {string} day */
 export const formatDay = (day) =>
   new Date(`${day}T12:00:00Z`).toLocaleDateString(locale, {
     weekday: "long",
@@ -132,14 +135,14 @@ export const formatMonth = (month) =>
 
 const MONDAY = Date.UTC(2024, 0, 1);
 
-/** The names of the days from Monday on, and as they stand over a calendar. */
+/** Return the long and short names of the weekdays, from Monday on. */
 export function weekdays() {
   const at = (/** @type {number} */ day, /** @type {"long"|"short"} */ weekday) =>
     new Date(MONDAY + day * DAY_MS).toLocaleDateString(locale, { weekday, timeZone: "UTC" });
   return Array.from({ length: 7 }, (_, day) => ({ name: at(day, "long"), short: at(day, "short") }));
 }
 
-/** One line without Markdown's marks. @param {string} markdown */
+/** Return Markdown as one line without its marks. @param {string} markdown */
 export const plainText = (markdown) =>
   markdown
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
@@ -148,13 +151,13 @@ export const plainText = (markdown) =>
     .replace(/\s+/g, " ")
     .trim();
 
-/** How many of the first UTF-16 units are whole sentences. @param {string} text */
+/** Return the length of the whole sentences that the text begins with, in UTF-16 units. @param {string} text */
 export const endOfSentences = (text) => Math.max(...Array.from(".!?。！？\n", (sign) => text.lastIndexOf(sign))) + 1;
 
 /** @type {Record<string, string>} */
 const SPEAKERS = { user: t("You"), assistant: t("Assistant"), memory: t("Remembered") };
 
-/** What was recalled, as the model reads it: who said it, a colon, the words. @param {string} preview */
+/** Split a recalled text, e.g. `user: words`, into its speaker and words. @param {string} preview */
 export function quoted(preview) {
   const [, who = "", words = ""] = /^(\w+): ([^]*)$/.exec(preview) ?? [];
   return SPEAKERS[who] ? { who: SPEAKERS[who], words: plainText(words) } : { who: "", words: plainText(preview) };
@@ -168,13 +171,12 @@ export function greeting(now) {
   return hour < 18 ? t("Good afternoon") : t("Good evening");
 }
 
-/** Signs that are not seen (fillers, variation selectors, empty patterns), or turn others round, by their number: what is
- *  approved is what is shown. @param {string} text */
+/** Replace invisible and direction-changing characters by their code points, so that users see what they approve. @param {string} text */
 export function revealHidden(text) {
   return text.replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}\u{1d159}]/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
-/** What is no JSON stays as it is. @param {string} json */
+/** Indent JSON. Return anything else unchanged. @param {string} json */
 export function prettyJson(json) {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);
@@ -185,5 +187,5 @@ export function prettyJson(json) {
 
 const BRIEF_CHARS = 48;
 
-/** What names a thing in a sentence: its beginning. @param {string} text */
+/** Return the beginning of a text, short enough to name a thing within a sentence. @param {string} text */
 export const brief = (text) => (text.length > BRIEF_CHARS ? `${cut(text, BRIEF_CHARS - 1).trimEnd()}…` : text);

@@ -1,4 +1,4 @@
-/** Colours code. highlight.js is loaded when the first block needs it. */
+/** Highlights code. Loads highlight.js when the first block needs it. */
 
 import { sanitise } from "./sanitise.js";
 
@@ -13,13 +13,13 @@ export async function loadHighlighter() {
 /** @param {string} language */
 export const canHighlight = (language) => Boolean(hljs?.getLanguage(language));
 
-/** Trusted HTML, or null where the text is to be shown plain. @param {string} code @param {string} language */
+/** Return highlighted code as trusted HTML, or null if it must be shown as plain text. @param {string} code @param {string} language */
 export function highlight(code, language) {
   if (!hljs || !canHighlight(language)) return null;
   return sanitise(hljs.highlight(code, { language, ignoreIllegals: true }).value);
 }
 
-/** @param {string} language as written after the fence @returns {string} as a reader would call it */
+/** @param {string} language as written after the fence @returns {string} its display name */
 export function languageName(language) {
   if (!language) return "text";
   return hljs?.getLanguage(language)?.name ?? language;

@@ -1,4 +1,4 @@
-/** Templates: htm bound to Preact, and a component that renders again only when its properties change. */
+/** Templates: htm bound to Preact, and `memo` for components that render again only when a property changes. */
 
 import htm from "htm";
 import { Component, h } from "preact";

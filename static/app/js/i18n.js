@@ -1,14 +1,17 @@
-/** Every sentence of the screen passes here. The catalogue of another language is fetched before anything is drawn. */
+/** Translates every sentence of the screen. Fetches the catalogue of another language before anything is drawn. */
 
-/** A sentence, or one for each plural category. @typedef {string|Partial<Record<Intl.LDMLPluralRule, string>>} Translation */
+/** A translated sentence, or one for each plural category. @typedef {string|Partial<Record<Intl.LDMLPluralRule, string>>} Translation */
 /** @typedef {Record<string, string|number>} Values */
 
 export const language = globalThis.document?.documentElement.lang || "en";
 
-/** For dates and numbers: the browser's own region where it has the language of the page. */
+/** The locale of dates and numbers: the browser's own region if it has the language of the page. */
 export const locale = localeOf(language, globalThis.document ? navigator.languages : []);
 
-/** Some browsers name a system without a language "en-US@posix", of which Intl makes an error. @param {string} language @param {readonly string[]} tags */
+/**
+ * Return the first valid tag of the language. Some browsers report "en-US@posix", which Intl rejects.
+ * @param {string} language @param {readonly string[]} tags
+ */
 export function localeOf(language, tags) {
   return tags.find((tag) => isTag(tag) && tag.split("-")[0] === language.split("-")[0]) ?? language;
 }
@@ -23,20 +26,20 @@ function isTag(tag) {
 }
 
 const chinese = language.startsWith("zh") ? await import("./i18n/zh.js") : null;
-/** English to the language of the page. @type {Record<string, Translation>} */
+/** Translations by their English sentence. @type {Record<string, Translation>} */
 const catalogue = chinese?.sentences ?? {};
-/** What the server says, as patterns. @type {[RegExp, string][]} */
+/** Translations of the server's sentences, by pattern. @type {[RegExp, string][]} */
 const said = Object.entries(chinese?.serverSentences ?? {}).map(([english, translated]) => [patternOf(english), translated]);
-/** What a notice says of an error: the sentence up to its semicolon, behind which is what to do. @type {Map<string, string>} */
+/** Translations of errors without their advice: only the part before the semicolon. @type {Map<string, string>} */
 const firstHalves = new Map(Object.entries(chinese?.serverSentences ?? {}).map(([english, translated]) => [english.split(";")[0], translated.split("；")[0]]));
 
-/** @param {string} english with `{}` where the server fills something in */
+/** @param {string} english with `{}` for each value that the server fills in */
 function patternOf(english) {
   const parts = english.split("{}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`^${parts.join("(.+?)")}$`, "is");
 }
 
-/** A sentence of the server in the language of the page. What is not known stays in English. @param {string} sentence @returns {string} */
+/** Translate a sentence of the server. An unknown sentence stays in English. @param {string} sentence @returns {string} */
 export function told(sentence) {
   for (const [pattern, translated] of said) {
     const found = pattern.exec(sentence);
@@ -45,7 +48,7 @@ export function told(sentence) {
   return firstHalves.get(sentence) ?? sentence;
 }
 
-/** What happened, without what to do about it, which is behind the semicolon. @param {string} sentence */
+/** Translate an error without the advice that follows its semicolon. @param {string} sentence */
 export function toldWithoutAdvice(sentence) {
   const whole = told(sentence);
   const end = whole.search(/[;；]/);
@@ -55,14 +58,14 @@ export function toldWithoutAdvice(sentence) {
 const rules = new Intl.PluralRules(locale);
 const numbers = new Intl.NumberFormat(locale);
 
-/** The sentence in the language of the page. @param {string} sentence @param {Values} [values] fill `{name}` */
+/** Translate a sentence. @param {string} sentence @param {Values} [values] fill `{name}` */
 export function t(sentence, values = {}) {
   const found = catalogue[sentence] ?? sentence;
   return fill(typeof found === "string" ? found : (found.other ?? sentence), values);
 }
 
 /**
- * The sentence for a number, which fills `{n}`; the catalogue has it under `other`.
+ * Translate a sentence with a number, which fills `{n}`. The catalogue lists it under `other`.
  * @param {number} n @param {string} one @param {string} other @param {Values} [values] fill `{name}`
  */
 export function plural(n, one, other, values = {}) {

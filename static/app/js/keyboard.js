@@ -1,4 +1,4 @@
-/** The keys of the whole page. The browser's own Ctrl+R and Ctrl+N stay the browser's. */
+/** Keyboard shortcuts of the whole page. Ctrl+R and Ctrl+N keep their meaning in the browser. */
 
 import { stopRun } from "./commands/messages.js";
 import { goTo } from "./commands/navigation.js";
@@ -45,11 +45,11 @@ function onKeyDown(event) {
   action();
 }
 
-/** There the key empties or leaves the field. @param {EventTarget|null} target */
+/** Return whether Escape is for another text field, which it clears or leaves. @param {EventTarget|null} target */
 const isTypingElsewhere = (target) =>
   (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) && target.id !== "composer" && target.type !== "checkbox" && target.value !== "";
 
-/** The topmost thing closes; where nothing is open, the answer stops. @param {KeyboardEvent} event */
+/** Close the topmost open element, or stop the answer if nothing is open. @param {KeyboardEvent} event */
 function onEscape(event) {
   if (event.shiftKey) return focusOn("composer");
   const isOverlayOpen = ui.value.dialog || ui.value.image || document.querySelector(".menu:popover-open");

@@ -1,9 +1,9 @@
-/** Links in what a model wrote: where each leads is shown, whatever its words say. */
+/** Links in a model's text: shows where each one leads, whatever its words say. */
 
 /** @param {string} address @returns {URL|null} */
 const parse = (address) => (URL.canParse(address) ? new URL(address) : null);
 
-/** What is no encoding stays as it is written. @param {string} path */
+/** Decode a path. Return it unchanged if its encoding is invalid. @param {string} path */
 function decoded(path) {
   try {
     return decodeURI(path);
@@ -13,7 +13,7 @@ function decoded(path) {
 }
 
 /**
- * The place a link leads to, where its words do not say the same; else "".
+ * Return the host or mail address that a link leads to, or "" if its words already say so.
  * @param {string} href @param {string} words
  */
 export function placeToShow(href, words) {
@@ -24,7 +24,7 @@ export function placeToShow(href, words) {
     const address = decoded(url.pathname);
     return said === address ? "" : address;
   }
-  // An address in the words counts as it is read: its host, without what stands before an @.
+  // If the words are an address, compare its host. An address with a part before an @ can mislead, so show the host.
   const shown = parse(said) ?? (/^[^\s/?#]+\.[^\s]+$/.test(said) ? parse(`https://${said}`) : null);
   return shown?.host === url.host && !shown.username ? "" : url.host;
 }

@@ -23,14 +23,14 @@ import { startViewport } from "./viewport.js";
 
 const PHONE = matchMedia("(max-width: 860px)");
 
-// As it was when the sidebar was last placed: the window's width is known before `change` is told.
+// The width when the sidebar was last placed: PHONE.matches changes before its `change` event.
 let isNarrow = PHONE.matches;
 const placeSidebar = () => {
   isNarrow = PHONE.matches;
   changeUi({ sidebar: !isNarrow && recall("sidebar") !== "closed" });
 };
 placeSidebar();
-// A window that became narrow, or was turned, is not covered by it.
+// The sidebar must not cover a window that became narrow or was turned.
 PHONE.addEventListener("change", placeSidebar);
 
 effect(() => {
@@ -51,14 +51,14 @@ effect(() => {
   if (!thread || thread.status !== "ready") return;
   const isRunning = thread.run !== null;
   const count = thread.compactions.length;
-  // After this state has settled: both of them dispatch.
+  // Wait until this state has settled, because both functions dispatch events.
   if (count > knownCompactions) queueMicrotask(() => loadToDivider(thread.id));
   if (wasRunning && !isRunning) queueMicrotask(() => loadContext(thread.id));
   knownCompactions = count;
   wasRunning = isRunning;
 });
 
-// A session that ended without a sign-out leaves its user's drafts; they are not for whoever comes next.
+// A session that ended without a sign-out leaves its user's drafts behind. The next user must not see them.
 removeDrafts({ exceptOwn: true });
 startViewport();
 startKeyboard();

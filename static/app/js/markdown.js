@@ -1,4 +1,4 @@
-/** A block of Markdown to HTML, in bounded depth. Makes strings, not DOM. */
+/** Renders a block of Markdown to HTML with limited nesting. Makes strings, not DOM. */
 
 import { Lexer, Marked } from "marked";
 import { BlockReader } from "./blocks.js";
@@ -17,13 +17,13 @@ export const escapeHtml = (text) => text.replace(/[&<>"']/g, (char) => `&#${char
 marked.use({
   extensions: [...mathExtensions, ...footnoteExtensions],
   renderer: {
-    // No raw HTML: what looks like a tag is shown as text.
+    // Allow no raw HTML: show tags as text.
     html: (token) => escapeHtml(token.text),
-    // Loading it would tell its server that, and when, this was read.
+    // Do not load remote images: their server would learn that, and when, this was read.
     image: (token) => remoteImage(token.href, token.text),
     code: (token) =>
       `<pre data-language="${escapeHtml(languageOf(token.lang))}"><code>${escapeHtml(token.text)}</code></pre>`,
-    // It shows and cannot be ticked; who hears it is told.
+    // The checkbox cannot be ticked. Its label is for screen readers.
     checkbox: ({ checked }) =>
       `<input type="checkbox" disabled${checked ? " checked" : ""} aria-label="${escapeHtml(checked ? t("Done") : t("To do"))}">`,
     table(token) {
@@ -48,7 +48,7 @@ function remoteImage(href, alt) {
 /** @param {string|undefined} info the words after the fence */
 const languageOf = (info) => (info ?? "").trim().split(/\s+/)[0] ?? "";
 
-/** Deeper quotes, lists and emphasis are shown as they were written: each level costs stack, and parsing its text again. */
+/** Show deeper quotes, lists and emphasis as written: each level costs stack and another parse of its text. */
 const MAX_DEPTH = 16;
 
 class BoundedLexer extends Lexer {
@@ -86,7 +86,7 @@ function lexerWith(links) {
   return lexer;
 }
 
-/** The HTML of a block that is no code, not yet sanitised. @param {Block} block */
+/** Return the HTML of a block that is not code, not yet sanitised. @param {Block} block */
 export function htmlOf({ kind, head, raw, links }) {
   if (!raw.trim()) return "";
   const lexer = lexerWith(links);
@@ -94,5 +94,5 @@ export function htmlOf({ kind, head, raw, links }) {
   return marked.parser(lexer.lex(head + raw));
 }
 
-/** A reader of one text, to be given that text each time it has grown. */
+/** Return a reader of one text, to be called each time the text has grown. */
 export const readMarkdown = () => new BlockReader((raw, links) => void lexerWith(links).lex(raw));

@@ -1,10 +1,10 @@
-/** LaTeX in Markdown: finds it while parsing, and draws it with KaTeX, which is loaded when first needed. */
+/** LaTeX in Markdown: finds formulas while parsing, and draws them with KaTeX, which loads on first use. */
 
 const escapeTex = (/** @type {string} */ tex) => tex.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
-// As in LaTeX, no blank line stands in a formula: a block of Markdown ends there.
+// As in LaTeX, a formula contains no blank line: a block of Markdown ends there.
 const BLOCK = /^(?:\$\$((?:(?!\n[ \t]*\n)[\s\S])+?)\$\$|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\])[ \t]*(?:\n+|$)/;
-// `$` is also a currency: no space inside the marks, no digit after them.
+// `$` is also a currency sign, so allow no space inside the marks and no digit after them.
 const INLINE =
   /^(?:\$\$([^\n]+?)\$\$|\\\(([\s\S]+?)\\\)|\\\[([\s\S]+?)\\\]|\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?!\d))/;
 
@@ -49,17 +49,17 @@ async function loadKatex() {
   katex = (await import("katex")).default;
 }
 
-/** Beyond these a formula stays as it was written: KaTeX recurses into groups, and takes a millisecond for ten signs. */
+/** Leave a formula beyond these limits as written: KaTeX recurses into groups, and needs a millisecond for ten characters. */
 const MAX_CHARS = 4_000;
 const MAX_DEPTH = 50;
-/** So long the page may stand still; what is left is drawn after it was painted. */
+/** The longest time for which drawing may block the page. The rest is drawn after a repaint. */
 const SLICE_MS = 8;
 
 /** @type {HTMLElement[]} */
 let waiting = [];
 let isScheduled = false;
 
-/** Draws every formula below `root`, many of them little by little; one that is not valid stays as it was written. @param {Element} root */
+/** Draw every formula below `root`, in slices of time. An invalid formula stays as written. @param {Element} root */
 export function drawMath(root) {
   const formulas = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".math:not([data-drawn])"));
   if (!formulas.length) return;
@@ -106,7 +106,7 @@ function drawFormula(element) {
       strict: "ignore",
     });
   } catch {
-    // Not valid, or more than the stack holds: what is written is what is shown.
+    // The formula is invalid or too deep for the stack: show it as written.
     element.textContent = tex;
     delete element.dataset.drawn;
   }

@@ -1,12 +1,12 @@
-/** Cuts long code and long plain text into pieces that are shown one by one. Pure. */
+/** Cuts long code and long plain text into pieces that are shown one by one. Pure functions. */
 
-/** Code is coloured piece by piece; a piece is cut at the first line beyond this, at a blank line if one comes soon. */
+/** Code is highlighted piece by piece. Cut at the first line beyond this size, or at a blank line soon after. */
 const PIECE_CHARS = 3_000;
 const MAX_PIECE_CHARS = 6_000;
 export const TEXT_CHARS = 8_000;
 
 /**
- * Where the pieces of `code` end. Of code that grew, `ends` are those it had: all but the last stay.
+ * Return where the pieces of `code` end. For code that grew, pass its previous `ends`: all but the last are kept.
  * @param {string} code @param {number[]} [ends] @returns {number[]}
  */
 export function cutCode(code, ends = []) {
@@ -15,7 +15,7 @@ export function cutCode(code, ends = []) {
   while (code.length - start > PIECE_CHARS) {
     const window = code.slice(start, start + MAX_PIECE_CHARS);
     const blank = window.indexOf("\n\n", PIECE_CHARS);
-    // What comes next may still bring a blank line.
+    // The next text may still bring a blank line.
     if (blank < 0 && window.length < MAX_PIECE_CHARS) break;
     const line = window.indexOf("\n", PIECE_CHARS);
     const size = blank >= 0 ? blank + 2 : line >= 0 ? line + 1 : lengthOf(window);
@@ -26,7 +26,7 @@ export function cutCode(code, ends = []) {
   return cuts;
 }
 
-/** Pieces end with a line or a word where there is one. @param {string} text @returns {string[]} */
+/** Cut a text into pieces, at line ends or between words if possible. @param {string} text @returns {string[]} */
 export function cutText(text) {
   const pieces = [];
   for (let at = 0; at < text.length; ) {
@@ -39,5 +39,5 @@ export function cutText(text) {
   return pieces;
 }
 
-/** Without half of a sign at its end. @param {string} window */
+/** Return the length without half of a surrogate pair at the end. @param {string} window */
 export const lengthOf = (window) => window.length - (/[\ud800-\udbff]$/.test(window) ? 1 : 0);

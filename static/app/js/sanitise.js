@@ -1,6 +1,6 @@
 /**
- * The only place where a string becomes HTML. What a model, a user or a file says passes here, comes out
- * without scripts, styles, forms and remote content, and as a TrustedHTML of the policy "dompurify".
+ * The only place where a string becomes HTML. Removes scripts, styles, forms and remote content from the text of
+ * models, users and files, and returns a TrustedHTML of the policy "dompurify".
  */
 
 import DOMPurify from "dompurify";
@@ -46,16 +46,16 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer nofollow");
   }
-  // A task list's boxes show; they are no form.
+  // Keep the checkboxes of task lists, and remove all other inputs.
   if (node.tagName === "INPUT" && node.getAttribute("type") !== "checkbox") node.remove();
 });
 
-/** @param {string} html @returns {string} a TrustedHTML where the browser knows them; a sink takes either */
+/** @param {string} html @returns {string} a TrustedHTML if the browser supports it; DOM sinks accept both */
 export function sanitise(html) {
   const clean = DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ATTRIBUTES,
-    // Whatever may hold an address is checked against SAFE_ADDRESS; these hold none.
+    // Attributes that may hold an address are checked against SAFE_ADDRESS. These attributes hold none.
     ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "tabindex", "type"],
     ALLOW_DATA_ATTR: true,
     ALLOW_ARIA_ATTR: true,

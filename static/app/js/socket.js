@@ -1,6 +1,6 @@
 /**
- * The socket: connects again by itself, subscribes again from the last known seq, and hands frames over in
- * batches, so that a fast stream paints about thirty times a second.
+ * The WebSocket: reconnects by itself and delivers frames in batches, so that a fast stream paints about thirty times a
+ * second. The listener subscribes again in `onOpen`.
  */
 
 const BATCH_MS = 33;
@@ -9,10 +9,10 @@ const SILENCE_MS = 45_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 const SIGNED_OUT = 4401;
-/** Too many connections or frames of one user. */
+/** The user has too many connections or sends too many frames. */
 const TOO_MANY = 4429;
 const DOUBTS_EVERY = 3;
-/** Not worth a banner: the time of one quick reconnection. */
+/** Show no banner for less: one quick reconnection takes about this long. */
 const UNNOTICED_MS = 900;
 
 /**
@@ -34,7 +34,7 @@ export class ChatSocket {
     /** @type {any[]} */
     this.frames = [];
     this.attempts = 0;
-    /** Whether the server has said anything since the last connection was made. */
+    /** Whether the server has sent anything since the connection was opened. */
     this.isHeard = false;
     this.lastHeard = 0;
     /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -63,7 +63,7 @@ export class ChatSocket {
     this.send({ type: "ping" });
   }
 
-  /** A connection may be taken and closed at once: only what comes through it proves it. */
+  /** Report the connection as open. A server may accept and close it at once, so only a frame proves that it works. */
   proved() {
     this.isHeard = true;
     this.attempts = 0;
@@ -91,12 +91,12 @@ export class ChatSocket {
     if (socket !== this.socket) return;
     this.socket = null;
     this.lostTimer ??= setTimeout(() => this.listener.onState("lost"), UNNOTICED_MS);
-    // Closed as signed out, which may be meant for another device; or the attempt to come back was refused.
+    // Let the listener check the session: the sign-out may concern another device, or the reconnection was refused.
     if (code === SIGNED_OUT || (code !== TOO_MANY && this.attempts % DOUBTS_EVERY === 1)) this.listener.onDoubt();
-    // Who is signed out, or has too many, would be refused; who is not signed out connects as soon as that is known.
+    // The server would refuse a quick retry. If the user is still signed in, the listener reconnects after its check.
     const longest = code === SIGNED_OUT || code === TOO_MANY ? LONGEST_RETRY_MS : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
     this.attempts += 1;
-    // Half of it by chance, so that a thousand tabs do not come back in the same moment.
+    // Half of the delay is random, so that a thousand tabs do not reconnect at the same moment.
     this.retryTimer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));
   }
 
@@ -106,7 +106,7 @@ export class ChatSocket {
     this.connect();
   }
 
-  /** A laptop that slept keeps a socket that looks open. */
+  /** Check that the connection is alive: after a laptop slept, its socket may look open. */
   checkPulse() {
     if (!this.socket) return this.connectNow();
     if (this.socket.readyState !== WebSocket.OPEN) return;
@@ -116,7 +116,7 @@ export class ChatSocket {
     silent.close();
   }
 
-  /** @param {Record<string, unknown>} frame dropped while not connected: `onOpen` says everything again */
+  /** @param {Record<string, unknown>} frame dropped while disconnected, because `onOpen` sends everything again */
   send(frame) {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame));
   }

@@ -1,10 +1,10 @@
-/** What this browser remembers: preferences, and the drafts of who is signed in. Never a token. */
+/** Values in this browser's storage: preferences, and the drafts of the signed-in user. Never a token. */
 
 import { boot } from "./boot.js";
 
 const PREFIX = "palimpsest.";
 
-/** What the browser did not store, or is not to store any longer: known until this page is left. @type {Map<string, string>} */
+/** Values that the browser did not store or must not store any more, kept until the page is left. @type {Map<string, string>} */
 const onlyHere = new Map();
 
 /** @param {string} name @returns {string|null} */
@@ -16,7 +16,10 @@ export function recall(name) {
   }
 }
 
-/** Private windows and full disks refuse; what was stored before stays, for it is most of a draft. @param {string} name @param {string|null} value */
+/**
+ * Store or remove a value. If the browser refuses, keep the previous value, which is most of a draft.
+ * @param {string} name @param {string|null} value
+ */
 export function remember(name, value) {
   onlyHere.delete(name);
   try {
@@ -39,7 +42,10 @@ export const readDraft = (conversationId) => recall(draftName(conversationId)) ?
 /** @param {string|null} conversationId @param {string} text */
 export const writeDraft = (conversationId, text) => remember(draftName(conversationId), text);
 
-/** What was taken from it and is not acknowledged. @param {string|null} conversationId @returns {import("./state/draft.js").Unsent|null} */
+/**
+ * Return the message that was sent from this draft and is not acknowledged yet.
+ * @param {string|null} conversationId @returns {import("./state/draft.js").Unsent|null}
+ */
 export function readUnsent(conversationId) {
   try {
     return JSON.parse(recall(`${draftName(conversationId)}.unsent`) ?? "null");
@@ -52,7 +58,10 @@ export function readUnsent(conversationId) {
 export const writeUnsent = (conversationId, unsent) =>
   remember(`${draftName(conversationId)}.unsent`, unsent && JSON.stringify(unsent));
 
-/** What is attached to it, uploaded already. @param {string|null} conversationId @returns {import("./state/types.js").Attached[]} */
+/**
+ * Return the uploaded files that are attached to a draft.
+ * @param {string|null} conversationId @returns {import("./state/types.js").Attached[]}
+ */
 export function readDraftFiles(conversationId) {
   try {
     return JSON.parse(recall(`${draftName(conversationId)}.files`) ?? "[]");
@@ -65,7 +74,10 @@ export function readDraftFiles(conversationId) {
 export const writeDraftFiles = (conversationId, files) =>
   remember(`${draftName(conversationId)}.files`, files.length ? JSON.stringify(files) : null);
 
-/** The chat was deleted: its draft is stored no longer, and there again where the deletion is undone at once. @param {string} conversationId */
+/**
+ * Remove a deleted chat's draft from storage, but keep it in memory in case the deletion is undone at once.
+ * @param {string} conversationId
+ */
 export function unstoreDraft(conversationId) {
   for (const name of ["", ".unsent", ".files"].map((ending) => draftName(conversationId) + ending)) {
     const value = recall(name);
@@ -74,7 +86,7 @@ export function unstoreDraft(conversationId) {
   }
 }
 
-/** Remove the drafts that this browser keeps, at sign-out all of them. @param {{exceptOwn?: boolean}} [which] */
+/** Remove the drafts in this browser, with `exceptOwn` only those of other users. @param {{exceptOwn?: boolean}} [which] */
 export function removeDrafts({ exceptOwn = false } = {}) {
   try {
     for (const key of Object.keys(localStorage)) {

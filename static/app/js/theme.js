@@ -1,4 +1,4 @@
-/** Light, dark, or as your system is set. Who is signed in has it on every device; other pages have this browser's. */
+/** The theme: light, dark or the system's. A signed-in user has it on every device, other pages use this browser's. */
 
 import { signal } from "@preact/signals";
 import { boot } from "./boot.js";
@@ -11,7 +11,7 @@ import { recall, remember } from "./storage.js";
 
 export const theme = signal(/** @type {Theme} */ (boot.settings?.theme ?? recall("theme") ?? "system"));
 
-/** `theme-boot.js` applies it to pages before anybody is known. @param {Theme} chosen */
+/** Store the theme in this browser, so that `theme-boot.js` applies it to pages without a signed-in user. @param {Theme} chosen */
 function keepHere(chosen) {
   remember("theme", chosen === "system" ? null : chosen);
 }
@@ -26,7 +26,7 @@ function show(chosen) {
   else document.documentElement.dataset.theme = chosen;
 }
 
-/** Shown at once; where it is not stored, everything is as before. @param {Theme} chosen */
+/** Show a theme at once, and restore the previous one if it cannot be stored. @param {Theme} chosen */
 export function chooseTheme(chosen) {
   show(chosen);
   changeSettings({ theme: chosen }).catch((error) => {

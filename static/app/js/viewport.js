@@ -1,11 +1,11 @@
-/** The page is as tall as what the phone's keyboard leaves of the screen. */
+/** Keep the page as tall as the part of the screen above the phone's keyboard. */
 export function startViewport() {
   const viewport = window.visualViewport;
   if (!viewport) return;
   const fit = () => {
-    // What two fingers enlarge is as tall as before: less of it is seen, and where is theirs to choose.
+    // Pinch zoom does not change the height: the user sees less of the page and chooses which part.
     document.documentElement.style.setProperty("--viewport-height", `${viewport.height * viewport.scale}px`);
-    // Safari scrolls the page under the keyboard; there is nothing to see there.
+    // Safari scrolls the page under the keyboard, where there is nothing to see.
     if (viewport.scale === 1 && viewport.offsetTop > 0) scrollTo(0, 0);
   };
   viewport.addEventListener("resize", fit);

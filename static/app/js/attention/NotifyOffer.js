@@ -1,4 +1,4 @@
-/** Offers notifications where one would have helped; the browser asks only after a yes here. */
+/** Render an offer of notifications. The browser's own prompt appears only after a yes here. */
 
 import { Icon } from "../components/icons.js";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** Keeps what waits for the user: marks what this tab shows as read, and tells of the rest while nobody looks. */
+/** Conversations that wait for the user: marks those shown in this tab as read, and notifies while the tab is hidden. */
 
 import { effect } from "@preact/signals";
 import { get, post, query } from "../api.js";
@@ -12,7 +12,7 @@ import { hasMoreWaiting, isInView, mayNotify, waiting, wasAway } from "./store.j
 
 const MOST = 100;
 const ICON = document.querySelector("link[rel=icon]")?.getAttribute("href") ?? "";
-/** As long as another device of the user has to show it. */
+/** Delay of a notification, in which another device of the user may show the conversation. */
 const TOLD_AFTER_MS = 1500;
 
 export function startAttention() {
@@ -35,7 +35,7 @@ function noteView() {
   if (document.hidden && Object.values(conversations.value).some((one) => one.active_run)) wasAway.value = true;
 }
 
-/** Also what this page does not list, and what other devices read while it was not connected. */
+/** Load what waits for the user, including unlisted chats, and what other devices read while this page was disconnected. */
 export async function loadAttention() {
   const page = await get(`/conversations${query({ attention: true, limit: MOST })}`).catch(() => null);
   if (!page) return;
@@ -48,11 +48,11 @@ function markRead(id) {
   const { unread, message_count } = state.value.conversations[id] ?? {};
   if (!unread) return;
   dispatch({ type: "conversation.attention", conversation_id: id, unread: false });
-  // Where it fails, the next page that shows it says so.
+  // If the request fails, the next page that shows the conversation sends it again.
   post(`/conversations/${id}/read`, { message_count }).catch(() => {});
 }
 
-/** What was told since the tab was last looked at. @type {Set<string>} */
+/** Keys of the notifications since the tab was last visible. @type {Set<string>} */
 const told = new Set();
 
 /** @param {Conversation} conversation */
@@ -70,7 +70,7 @@ function notifySoon({ id, waiting_calls: calls, message_count: count }) {
 function notify({ id, title, waiting_calls: calls }) {
   const body = calls ? t("The assistant asks for your approval.") : t("The answer is ready.");
   try {
-    // Several tabs tell of one conversation once.
+    // With this `tag`, several tabs show one notification per conversation.
     const notification = new Notification(title || t("New chat"), { body, tag: id, icon: ICON });
     notification.onclick = () => {
       window.focus();
@@ -78,6 +78,6 @@ function notify({ id, title, waiting_calls: calls }) {
       notification.close();
     };
   } catch {
-    return; // phones allow it to service workers only
+    return; // phones allow notifications only in service workers
   }
 }

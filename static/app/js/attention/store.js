@@ -1,4 +1,4 @@
-/** What waits for the user, counted, and whether this browser may tell of it. */
+/** Which conversations wait for the user, and whether this browser may notify about them. */
 
 import { computed, signal } from "@preact/signals";
 import { sentenceOf } from "../commands/conversations.js";
@@ -9,29 +9,29 @@ import { conversations, showToast } from "../state/store.js";
 export const isInView = signal(!document.hidden);
 
 export const waiting = computed(() => Object.values(conversations.value).filter(waits));
-/** Whether more waits than was asked for. */
+/** Whether more conversations wait than were loaded. */
 export const hasMoreWaiting = signal(false);
-/** For the title; empty where nothing waits. */
+/** The count for the page title; empty if nothing waits. */
 export const waitingCount = computed(() => (waiting.value.length ? `${waiting.value.length}${hasMoreWaiting.value ? "+" : ""}` : ""));
 export const waitingFolders = computed(() => new Set(waiting.value.map(({ folder }) => folder)));
 
 const permission = signal("Notification" in globalThis ? Notification.permission : "denied");
 const isRefused = computed(() => !personal.value.notifications);
-/** The user was away while an answer was written: next time a notification would have helped. */
+/** Whether the user was away while an answer was written, so that a notification would have helped. */
 export const wasAway = signal(false);
 
 export const mayNotify = computed(() => permission.value === "granted" && !isRefused.value);
-/** Where a notification would help, and nobody has said yes or no. */
+/** Whether to offer notifications: one would help, and the user has not decided yet. */
 export const mayOffer = computed(
   () => permission.value === "default" && !isRefused.value && (wasAway.value || waiting.value.some((one) => one.waiting_calls)),
 );
 
-/** Ask the browser, after the user has agreed to it here. */
+/** Ask for the browser's permission, after the user has agreed in this page. */
 export async function allowNotifications() {
   if ("Notification" in globalThis) permission.value = await Notification.requestPermission();
 }
 
-/** On no device, until it is switched on in the settings. */
+/** Refuse notifications on all devices, until the user switches them on in the settings. */
 export function refuseNotifications() {
   changeSettings({ notifications: false }).catch((error) => showToast(sentenceOf(error), "bad"));
 }

@@ -1,4 +1,4 @@
-/** Below the list while somebody selects: how many they are, and what can be done with them. */
+/** The bar below the list during selection: the number of selected conversations, and the actions on them. */
 
 import { useLayoutEffect } from "preact/hooks";
 import { Icon } from "../components/icons.js";
@@ -25,7 +25,7 @@ function Bar({ ids }) {
       else return;
       event.preventDefault();
     };
-    // Before the keys of the page: Escape would stop the answer.
+    // Capture these keys before the page's shortcuts, where Escape would stop the answer.
     addEventListener("keydown", onKeyDown, true);
     return () => removeEventListener("keydown", onKeyDown, true);
   }, [ids]);

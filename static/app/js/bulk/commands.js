@@ -1,4 +1,4 @@
-/** What a person does with all selected conversations: archive, move, delete, export; the first three with a way back. */
+/** Actions on all selected conversations: archive, move and delete, which can be undone, and export. */
 
 import { post } from "../api.js";
 import { boot } from "../boot.js";
@@ -16,13 +16,13 @@ import { endSelection, select, selection } from "./store.js";
 
 export const AT_ONCE = 100;
 
-/** What the list has, also below what was shown of it. */
+/** Select the whole list, including the rows that are not loaded yet. */
 export async function selectAll() {
   await loadWholeListing();
   if (selection.value) select(listing.value.ids);
 }
 
-/** The chats of the list in the order in which it shows them. */
+/** Return the ids of the list in the order in which it shows them. */
 export function shownIds() {
   const { ids, query } = listing.value;
   if (query) return ids;
@@ -32,8 +32,8 @@ export function shownIds() {
 const chosen = () => [...(selection.value ?? [])].flatMap((id) => conversations.value[id] ?? []);
 
 /**
- * As many requests as it takes, none of them too large; what was refused is told.
- * @param {string[]} ids @param {Change} change @returns {Promise<string[]>} what is so now
+ * Change conversations in requests of at most AT_ONCE ids, and show why one was refused.
+ * @param {string[]} ids @param {Change} change @returns {Promise<string[]>} the ids that were changed
  */
 async function ask(ids, change) {
   /** @type {string[]} */
@@ -109,7 +109,7 @@ async function trash(ids) {
   else endSelection();
 }
 
-/** Where the files are; a request takes no more. @param {"markdown"|"json"} format */
+/** Return the download address of the selected conversations, at most AT_ONCE of them. @param {"markdown"|"json"} format */
 export const exportAddress = (format) => `/api/v1/conversations/export?format=${format}&ids=${[...(selection.value ?? [])].slice(0, AT_ONCE).join(",")}`;
 
 export const openMoveSelected = () => changeUi({ dialog: { kind: "move", conversation: null } });

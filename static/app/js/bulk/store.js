@@ -1,10 +1,10 @@
-/** Which conversations of the list are selected; null while nobody selects. */
+/** The selected conversations of the list; null while nobody selects. */
 
 import { signal } from "@preact/signals";
 
 export const selection = signal(/** @type {Set<string>|null} */ (null));
 
-/** The row that a range begins at. @type {string|null} */
+/** The row where a range begins. @type {string|null} */
 let last = null;
 
 /** @param {string[]} ids */
@@ -17,7 +17,7 @@ export const endSelection = () => {
   selection.value = null;
 };
 
-/** @param {string} id @param {string[]} [range] the list as it is shown: all from the last one to this become as this */
+/** @param {string} id @param {string[]} [range] the list as shown: rows from the last one to `id` get the same state */
 export function toggleSelected(id, range = []) {
   const ids = new Set(selection.value);
   const isOn = !ids.has(id);

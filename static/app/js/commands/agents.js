@@ -1,4 +1,4 @@
-/** Agents of a person's own: made, changed, taken along as YAML. */
+/** The user's own agents: creating, changing, and exchanging them as YAML. */
 
 import { get, patch, post, remove } from "../api.js";
 import { loadAgents } from "./navigation.js";
@@ -14,21 +14,21 @@ import { loadAgents } from "./navigation.js";
 /** @type {AgentForm} */
 export const NEW_AGENT = { name: "", model: null, mode: "react", system_prompt: "", greeting: "", tools: null, uses_memory: true };
 
-/** What a preset of one's own may choose from. @returns {Promise<Tool[]>} */
+/** Return the tools that a user's own agent may use. @returns {Promise<Tool[]>} */
 export const listTools = async () =>
   (await get("/tools")).items.filter((/** @type {Tool} */ tool) => tool.enabled_by_default);
 
 /** @param {string} id @returns {Promise<AgentDetails>} */
 export const readAgent = (id) => get(`/agents/${id}`);
 
-/** @param {string|null} id null: a new one @param {AgentForm} form @returns {Promise<AgentDetails>} */
+/** @param {string|null} id null for a new agent @param {AgentForm} form @returns {Promise<AgentDetails>} */
 export async function saveAgent(id, form) {
   const saved = id ? await patch(`/agents/${id}`, form) : await post("/agents", form);
   await loadAgents();
   return saved;
 }
 
-/** @param {string} yaml @returns {Promise<AgentDetails>} with notes about what this server has not */
+/** @param {string} yaml @returns {Promise<AgentDetails>} with notes about what this server lacks */
 export async function importAgent(yaml) {
   const made = await post("/agents/import", { yaml });
   await loadAgents();

@@ -1,4 +1,4 @@
-/** Writing a question anew beside the old one, and turning from one branch to another. */
+/** Rewriting a question or an answer beside the old one, and switching between branches. */
 
 import { patch, patchAsync, post } from "../api.js";
 import { t } from "../i18n.js";
@@ -11,7 +11,7 @@ import { showMessage } from "./window.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
 
-/** With what is attached to it. @param {ViewMessage} message @param {string} content */
+/** Send an edited question with its attachments. @param {ViewMessage} message @param {string} content */
 export async function sendEdited({ id, images, files }, content) {
   const attachments = [...images, ...files].map((part) => part.file_id);
   const chat = currentId.value;
@@ -22,7 +22,7 @@ export async function sendEdited({ id, images, files }, content) {
   stopEditing(id);
 }
 
-/** An answer in the user's words, beside the old one. @param {ViewMessage} message @param {string} content */
+/** Save an answer in the user's words, beside the old one. @param {ViewMessage} message @param {string} content */
 export async function saveAnswer({ id }, content) {
   const chat = currentId.value;
   const isSaved = await tell(() => patch(`/conversations/${chat}/messages/${id}`, { content }));
@@ -31,7 +31,7 @@ export async function saveAnswer({ id }, content) {
   stopEditing(id);
 }
 
-/** A new chat that begins with this one up to the message. @param {string} messageId */
+/** Create a chat that begins with the open one up to this message. @param {string} messageId */
 export async function forkAt(messageId) {
   await tell(async () => {
     const conversation = await post(`/conversations/${currentId.value}/fork`, { message_id: messageId });
@@ -54,7 +54,7 @@ export async function showSibling(messageId) {
   else await showMessage(id, messageId);
 }
 
-/** Where the reader was: the buttons they pressed are gone with the other branch. @param {string} messageId */
+/** Restore the reader's place and focus: the pressed button is gone with the other branch. @param {string} messageId */
 function focusOn(messageId) {
   requestAnimationFrame(() => {
     const message = document.getElementById(`m-${messageId}`);

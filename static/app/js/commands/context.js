@@ -1,4 +1,4 @@
-/** How full the context is, what the model sees, and compacting by hand. */
+/** How full the context is, what the model sees, and compacting on request. */
 
 import { get, patch, post } from "../api.js";
 import { exact } from "../format.js";
@@ -7,19 +7,19 @@ import { answerOfCommand } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
 
-/** @param {string} id @returns {Promise<any>} the inspector's view, or null */
+/** @param {string} id @returns {Promise<any>} the inspector's view, or null on failure */
 export async function loadContext(id) {
   try {
     const context = await post(`/conversations/${id}/context`);
     dispatch({ type: "context/loaded", id, context });
     return context;
   } catch {
-    // The ring is a hint; the conversation works without it.
+    // The ring is only a hint; the conversation works without it.
     return null;
   }
 }
 
-/** @param {string} id @param {string} keep what the summary should keep, in the user's words @returns {Promise<boolean>} whether it is being written */
+/** @param {string} id @param {string} keep what the summary should keep, in the user's words @returns {Promise<boolean>} whether the summary is being written */
 export async function compactNow(id, keep) {
   try {
     await post(`/conversations/${id}/compact`, keep ? { keep } : undefined);
@@ -31,16 +31,19 @@ export async function compactNow(id, keep) {
   }
 }
 
-/** Summaries are not in the events. @param {string} id */
+/** Load the compactions with their summaries, which events do not contain. @param {string} id */
 export async function readCompactions(id) {
   const { items } = await get(`/conversations/${id}/compactions`);
   dispatch({ type: "compactions/loaded", id, compactions: items });
 }
 
-/** After what changed them, which is done also where this fails. @param {string} id */
+/** Load the compactions after a change. The change stands even if this fails. @param {string} id */
 export const loadCompactions = (id) => readCompactions(id).catch((error) => showToast(sentenceOf(error), "bad"));
 
-/** The messages are in context again; the toast offers the way back. @param {import("../state/types.js").Compaction} compaction */
+/**
+ * Undo a compaction, so that its messages are in context again. The toast offers to redo it.
+ * @param {import("../state/types.js").Compaction} compaction
+ */
 export async function undoCompaction({ id: compactionId }) {
   const id = currentId.value;
   if (id === null) return;
@@ -75,7 +78,7 @@ export async function editSummary({ id: compactionId, summary: before }, summary
   }
 }
 
-/** What a compaction would cover and leave; nothing happens until it is asked for. @param {string} id @param {string} keep */
+/** Show what a compaction would cover and keep. It starts only when the user confirms. @param {string} id @param {string} keep */
 export async function previewCompaction(id, keep) {
   try {
     const draft = await post(`/conversations/${id}/compact`, { preview: true });

@@ -1,4 +1,4 @@
-/** What a person does with conversations: list, rename, pin, archive. */
+/** Listing, renaming, pinning and archiving conversations. */
 
 import { ApiError, get, patch, query } from "../api.js";
 import { brief } from "../format.js";
@@ -6,14 +6,17 @@ import { t } from "../i18n.js";
 import { dispatch, listing, showToast, state } from "../state/store.js";
 
 const LISTED = 40;
-/** In one request. */
+/** The most rows in one request. */
 const MOST = 100;
 
 /** @param {unknown} error */
 export const sentenceOf = (error) =>
   error instanceof ApiError ? error.message : t("Something went wrong here. Reload the page and try again.");
 
-/** What is in a folder is listed there; a search and the archive show all. @param {string} q @param {boolean} archived */
+/**
+ * Return the filter of the list. Folders list their own chats, but a search and the archive show all.
+ * @param {string} q @param {boolean} archived
+ */
 const filterOf = (q, archived) => ({ q, archived: archived || null, folder: q || archived ? null : "none" });
 
 /** @param {{query?: string, showsArchived?: boolean}} [filter] */
@@ -21,13 +24,17 @@ export async function loadListing({ query: q = "", showsArchived = false } = {})
   await readListing(q, showsArchived);
 }
 
-/** From the top, as far down as it was loaded: nobody who scrolled down loses their place. */
+/** Reload the list as far down as it was loaded, so that a reader who scrolled keeps their place. */
 export async function reloadListing() {
   const { ids, query: q, showsArchived } = listing.value;
   await readListing(q, showsArchived, null, Math.max(LISTED, ids.length));
 }
 
-/** Another list may be wanted when the page is here. @param {string} q @param {boolean} showsArchived @param {string|null} [cursor] of the page; the first without one @param {number} [count] */
+/**
+ * Read a page of the list. Drop it if another list is wanted when it arrives.
+ * @param {string} q @param {boolean} showsArchived @param {string|null} [cursor] null for the first page
+ * @param {number} [count]
+ */
 async function readListing(q, showsArchived, cursor = null, count = LISTED) {
   const asked = state.value.conversations;
   const isWanted = () => listing.value.query === q && listing.value.showsArchived === showsArchived;
@@ -40,7 +47,7 @@ async function readListing(q, showsArchived, cursor = null, count = LISTED) {
   }
 }
 
-/** So many, as far as there are, in one page. @param {ReturnType<typeof filterOf>} filter @param {string|null} cursor @param {number} count */
+/** Return up to `count` rows as one page. @param {ReturnType<typeof filterOf>} filter @param {string|null} cursor @param {number} count */
 async function readRows(filter, cursor, count) {
   const items = [];
   let next = cursor;
@@ -55,13 +62,13 @@ async function readRows(filter, cursor, count) {
 /** @type {Promise<void>|null} */
 let loading = null;
 
-/** Who asks while a page is on its way waits for it. */
+/** Load the next page. Concurrent callers wait for the same request. */
 export const loadMoreListing = () => (loading ??= loadNextPage().finally(() => (loading = null)));
 
 export async function loadWholeListing() {
   /** @type {string|null} */
   let before = null;
-  // Where a page fails its cursor stays, and the list says why.
+  // Stop at a page that failed: its cursor stays, and the list shows the error.
   while (listing.value.nextCursor && listing.value.nextCursor !== before) {
     before = listing.value.nextCursor;
     await loadMoreListing();
@@ -74,7 +81,7 @@ async function loadNextPage() {
   await readListing(q, showsArchived, nextCursor);
 }
 
-/** Into the archive or out of it. @param {string} id @param {boolean} archived */
+/** Move a conversation into the archive or out of it. @param {string} id @param {boolean} archived */
 export async function archiveConversation(id, archived) {
   if (!(await changeConversation(id, { archived }))) return;
   const undo = () => changeConversation(id, { archived: !archived });
@@ -82,13 +89,13 @@ export async function archiveConversation(id, archived) {
   showToast(archived ? t("Archived: {title}", { title }) : t("Unarchived: {title}", { title }), "plain", { name: t("Undo"), run: undo, about: id });
 }
 
-/** In a short notice. @param {string} id */
+/** Return the title for a short notice. @param {string} id */
 export const nameOf = (id) => brief(state.value.conversations[id]?.title || t("New chat"));
 
-/** @param {string} id @param {Record<string, unknown>} change @returns {Promise<boolean>} whether it was changed; else the person was told */
+/** @param {string} id @param {Record<string, unknown>} change @returns {Promise<boolean>} whether it was changed; otherwise an error is shown */
 export async function changeConversation(id, change) {
   const before = state.value.conversations[id];
-  // It may be gone, when the change of before is undone.
+  // The conversation may have been deleted before its change is undone.
   if (before) dispatch({ type: "conversation/put", conversation: { ...before, ...change } });
   try {
     dispatch({ type: "conversation/put", conversation: await patch(`/conversations/${id}`, change) });

@@ -1,4 +1,4 @@
-/** Forgetting for good: at once, or what is proposed and chosen from. Each time there is a receipt. */
+/** Forgetting, directly or by choosing from a proposal. Each forgetting returns a receipt. */
 
 import { get, post, query, remove } from "../api.js";
 
@@ -12,12 +12,13 @@ import { get, post, query, remove } from "../api.js";
  */
 
 /**
- * With what says it again elsewhere, where anything does. What goes for good is not even remembered when it is asked for.
+ * Forget what the wish names. The answer may propose where else it is said. Sentences forgotten for good are not
+ * learned again even if the user asks for it.
  * @param {Wish} wish @param {boolean} isForGood @returns {Promise<ForgetAnswer>}
  */
 export const forget = (wish, isForGood) => post("/memory/forget", { ...wish, for_good: isForGood });
 
-/** Nothing is forgotten yet. @param {string} words @returns {Promise<Proposal>} */
+/** Propose what to forget. Nothing is forgotten yet. @param {string} words @returns {Promise<Proposal>} */
 export const proposeForgetting = (words) => post("/memory/forget/propose", { query: words });
 
 /** @param {string} id @returns {Promise<Proposal>} */
@@ -28,13 +29,13 @@ export const confirmForgetting = (id, itemIds, isForGood) =>
   post("/memory/forget/confirm", { proposal_id: id, item_ids: itemIds, for_good: isForGood });
 
 /**
- * What is never learned again, newest first.
+ * List what is never learned again, newest first.
  * @typedef {{id: string, kind: string, count: number, for_good: boolean, at: string}} NotLearned
  * @returns {Promise<{items: NotLearned[], next_cursor: string|null}>}
  */
 export const listNotLearned = () => get("/memory/not-learned");
 
-/** It may be learned again. @param {string} id @returns {Promise<void>} */
+/** Allow forgotten sentences to be learned again. @param {string} id @returns {Promise<void>} */
 export const learnAgain = (id) => remove(`/memory/not-learned/${id}`);
 
 /** @param {string|null} [cursor] @returns {Promise<{items: Receipt[], next_cursor: string|null}>} */

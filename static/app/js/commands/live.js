@@ -1,4 +1,4 @@
-/** Wires the socket to the store: what is watched, what is asked for again. */
+/** Connects the socket to the store: subscribes to the open conversation, and requests what is missing. */
 
 import { goToSignIn } from "../api.js";
 import { ChatSocket } from "../socket.js";
@@ -20,7 +20,7 @@ let watched = null;
 /** @type {Map<string, number>} */
 const askedAt = new Map();
 
-/** @param {(isAgain: boolean) => unknown} onOpen on each connection; `isAgain`: nothing was told here for a while */
+/** @param {(isAgain: boolean) => unknown} onOpen called on each connection; `isAgain`: events may have been missed */
 export function startLive(onOpen) {
   let isAgain = false;
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
@@ -51,32 +51,32 @@ function changeConnection(connection) {
   if (connection === "lost") pollTimer = setInterval(readWithoutSocket, POLL_MS);
 }
 
-/** One conversation is watched; the others' news reach the sidebar by themselves. @param {string|null} id */
+/** Watch one conversation. News of the others reaches the sidebar without a subscription. @param {string|null} id */
 export function watch(id) {
   if (watched && watched !== id) socket?.send({ type: "unsubscribe", conversation_id: watched });
   watched = id;
   watchAgain();
 }
 
-/** From the last fact that is known: whatever happened since comes again, and the text so far of an answer being written. */
+/** Subscribe from the last known event. The server sends all later ones, and the current text of a running answer. */
 export function watchAgain() {
   const thread = watched ? state.value.threads[watched] : undefined;
   if (!thread || thread.status !== "ready") return;
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
 }
 
-/** The page itself leads who is signed out to the sign-in page; asked so, the browser notes no error. */
+/** Check the session. The server redirects a signed-out user, which the browser does not log as an error. */
 async function askWhetherSignedIn() {
   try {
     const { type } = await fetch("/", { redirect: "manual" });
     if (type === "opaqueredirect") goToSignIn();
     else socket?.connectNow();
   } catch {
-    return; // the socket goes on trying
+    return; // the socket keeps trying
   }
 }
 
-/** Where sockets do not get through, an answer is at least read now and then. */
+/** Read a running answer now and then if sockets do not get through. */
 function readWithoutSocket() {
   const thread = state.value.threads[currentId.value ?? ""];
   if (!thread || !isAtNewest(thread)) return;
@@ -94,7 +94,7 @@ function askForRest(messageId, length) {
   socket?.send({ type: "message.sync", message_id: messageId, length });
 }
 
-/** What the reducer found missing is asked for, at most once in a while. */
+/** Request what the reducer found missing, at most once in ASK_AGAIN_MS. */
 function healThread() {
   const thread = state.value.threads[currentId.value ?? ""];
   if (!thread) return;

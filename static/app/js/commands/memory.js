@@ -1,4 +1,4 @@
-/** What a person does with memory: read its days, change and forget what they say, search everything that was said. */
+/** Reading, changing and searching the user's memory. */
 
 import { get, patch, post, put, query } from "../api.js";
 import { addressOfPlace, days, daysProblem, NO_SEARCH, olderDaysCursor, place, placeOf, sharedMemories } from "../state/memory.js";
@@ -30,7 +30,7 @@ export function startMemory() {
 export function goToPlace(change) {
   const wanted = { ...place.value, search: NO_SEARCH, ...change };
   const address = addressOfPlace(wanted);
-  // Typing in the search field is one step back, not one a letter.
+  // Typing in the search field is one step in the history, not one per letter.
   if (wanted.search.q && place.value.search.q) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   place.value = wanted;
@@ -47,7 +47,7 @@ export async function loadDays() {
   }
 }
 
-/** Until the calendar of that month is whole. @param {string} month */
+/** Load older days until the calendar of that month is complete. @param {string} month */
 export async function loadDaysOf(month) {
   while (olderDaysCursor.value && monthOf(days.value?.at(-1)?.day ?? "") >= month) {
     const page = await get(`/memory/days${query({ cursor: olderDaysCursor.value, limit: DAYS_PAGE })}`);
@@ -56,7 +56,7 @@ export async function loadDaysOf(month) {
   }
 }
 
-/** Without them the page has one view less. */
+/** Load the shared memories. If this fails, the page has one view less. */
 const loadSharedMemories = () =>
   get("/memory/shared").then(
     (page) => (sharedMemories.value = page.items),
@@ -66,13 +66,16 @@ const loadSharedMemories = () =>
 /** @param {string} agentId @param {string|null} cursor @returns {Promise<{items: SharedEntry[], next_cursor: string|null}>} newest first */
 export const readShared = (agentId, cursor) => get(`/memory/shared/${agentId}${query({ cursor })}`);
 
-/** Of the last thirty days; those of which there is nothing to tell are left out. @returns {Promise<import("../state/chart.js").DayStats[]>} */
+/**
+ * Return the statistics of the last thirty days, without the days that have none.
+ * @returns {Promise<import("../state/chart.js").DayStats[]>}
+ */
 export const readStats = async () => (await get("/memory/stats")).items;
 
 /** @param {string} day @returns {Promise<DayFile>} */
 export const readDay = (day) => get(`/memory/days/${encodeURIComponent(day)}`);
 
-/** @param {DayFile} file what was read @param {string} markdown @returns {Promise<DayFile>} */
+/** @param {DayFile} file as it was read @param {string} markdown @returns {Promise<DayFile>} */
 export const writeDay = ({ day, version }, markdown) =>
   put(`/memory/days/${encodeURIComponent(day)}`, { markdown }, { "If-Match": `"${version}"` });
 
@@ -88,7 +91,10 @@ export const entryHistory = async (id) => (await get(`/memory/entries/${id}/hist
 /** @param {string} id @param {number} revision @returns {Promise<Entry>} */
 export const revertEntry = (id, revision) => post(`/memory/entries/${id}/revert`, { revision });
 
-/** Up to the end of its last day, as it was known then. @param {import("../state/memory.js").Search} search @returns {Promise<Found[]>} */
+/**
+ * Search up to the end of the last day, by what was known then.
+ * @param {import("../state/memory.js").Search} search @returns {Promise<Found[]>}
+ */
 export async function searchMemory({ q, from, to, conversation }) {
   const found = await get(`/memory/search${query({ q, after: from, as_of: to, conversation_id: conversation, limit: SEARCH_LIMIT })}`);
   return found.items;

@@ -1,4 +1,4 @@
-/** Whether and how anything is remembered, and what waits for approval. */
+/** Settings of memory, and the entries that wait for approval. */
 
 import { get, patch, post, query } from "../api.js";
 import { showToast } from "../state/store.js";
@@ -24,7 +24,7 @@ export async function changeMemorySettings(change) {
   try {
     memorySettings.value = await patch("/memory/settings", change);
   } catch (error) {
-    // Drawn anew: the switch shows what was wanted.
+    // Draw the switch again, because it shows the refused value.
     if (memorySettings.value) memorySettings.value = { ...memorySettings.value };
     showToast(sentenceOf(error), "bad");
   }

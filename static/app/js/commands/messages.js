@@ -1,4 +1,4 @@
-/** Sending, stopping, continuing and answering again. */
+/** Sending messages, and stopping, continuing and regenerating answers. */
 
 import { ApiError, post, postAsync } from "../api.js";
 import { boot } from "../boot.js";
@@ -19,14 +19,17 @@ import { backToNewest } from "./window.js";
 
 const LOOK_EVERY_MS = 50;
 
-/** With the key of what came back, if it is the same: should the first one have arrived after all, it stays one. @param {Omit<Outgoing, "clientId">} said @returns {Outgoing} */
+/**
+ * Add a client id. A returned message that is sent unchanged keeps its id, so that it is stored only once.
+ * @param {Omit<Outgoing, "clientId">} said @returns {Outgoing}
+ */
 function withClientId(said) {
   const before = notSent.value;
   const isSame = before && before.text === said.text && before.parent === said.parent && fileIdsOf(before.attached) === fileIdsOf(said.attached);
   return { clientId: isSame ? before.clientId : newClientId(), ...said };
 }
 
-/** Random enough without a secure context, where `crypto.randomUUID` is missing. */
+/** Return a random id, also outside a secure context, where `crypto.randomUUID` is missing. */
 export function newClientId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -70,12 +73,12 @@ export async function sendDraft() {
   }
   if (isBusySending() && !(await waitWithDraft())) return;
   const from = currentId.value;
-  // Below a window further up there is no place for what is said now.
+  // A window further up has no place for a new message, so load the newest page first.
   if (from && currentThread.value && !isAtNewest(currentThread.value) && !(await backToNewest(from))) return;
   if (currentId.value !== from) return;
   const outgoing = takeDraft();
   if (!outgoing) return;
-  // At once: what is typed from here on is the next message.
+  // Clear the draft at once: text typed from here on is the next message.
   clearUploads(from);
   changeDraft(from, "");
   noteSending(from, outgoing);
@@ -89,8 +92,8 @@ export async function sendDraft() {
 const isBusySending = () => isCreating.value || Boolean(currentThread.value?.pending.length);
 
 /**
- * Wait for the place of the message before this one, so that they stay in order. Return whether the draft is still the
- * same: what was typed on meanwhile is not what Enter meant.
+ * Wait until the previous message has its place, so that both stay in order. Return whether the draft is unchanged:
+ * text typed meanwhile is not what Enter meant.
  */
 async function waitWithDraft() {
   const [from, text] = [currentId.value, draftText.value];
@@ -138,8 +141,8 @@ async function send(id, outgoing) {
   dispatch({ type: "send/started", id, pending: { clientId, text, attached, messageId: null } });
   try {
     const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
-    // Into the answer that is being written, if one is: the model reads it before its next step. A branch of its own
-    // cannot begin meanwhile, which the server says.
+    // Send the message into a running answer, whose model reads it before its next step. A new branch cannot begin
+    // meanwhile; the server refuses it.
     const answer = state.value.threads[id]?.run && parent === undefined
       ? await postTwice(`/conversations/${id}/inject`, body)
       : await postTwice(`/conversations/${id}/messages`, { ...body, parent });
@@ -151,7 +154,7 @@ async function send(id, outgoing) {
   }
 }
 
-/** No answer, or a server that stumbled: once more, safe because of the client id. */
+/** Post, and retry once without a response or on a gateway error. The client id makes this idempotent. */
 async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body) {
   try {
     return await postAsync(path, body);
@@ -162,7 +165,10 @@ async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body
   }
 }
 
-/** Back into the composer of its chat; who looks at another one is told. @param {string|null} chat @param {Outgoing} outgoing @param {unknown} error */
+/**
+ * Put an unsent message back into the composer of its chat, with a toast if another chat is open.
+ * @param {string|null} chat @param {Outgoing} outgoing @param {unknown} error
+ */
 function takeBack(chat, outgoing, error) {
   const reason = sentenceOf(error);
   giveBack(chat, { ...outgoing, reason });

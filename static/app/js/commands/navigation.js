@@ -1,4 +1,4 @@
-/** Which conversation is open, and the address that says so. */
+/** Which conversation is open, and its address. */
 
 import { boot } from "../boot.js";
 import { get } from "../api.js";
@@ -46,7 +46,7 @@ async function open(id) {
   loadContext(id);
 }
 
-/** @param {string} id @returns {Promise<boolean>} whether it is there, and still wanted */
+/** @param {string} id @returns {Promise<boolean>} whether it is loaded and still wanted */
 async function openNewest(id) {
   const thread = state.value.threads[id];
   const isKnown = thread?.status === "ready" && isAtNewest(thread);
@@ -57,7 +57,7 @@ async function openNewest(id) {
   return true;
 }
 
-/** Links to conversations, in answers too, open in this page. @param {MouseEvent} event */
+/** Open links to conversations in this page, including links in answers. @param {MouseEvent} event */
 function followLink(event) {
   const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
   const link = event.target instanceof Element ? event.target.closest("a") : null;
@@ -75,7 +75,7 @@ export function startNavigation() {
   open(boot.conversation_id);
 }
 
-/** Where it fails, there are those that were loaded before; the default agent is always there. */
+/** Load the agents. On failure, keep the loaded ones; the default agent always exists. */
 export async function loadAgents() {
   const read = await get("/agents").catch(() => null);
   if (read) dispatch({ type: "agents/loaded", agents: read.items });

@@ -1,4 +1,4 @@
-/** What is loaded of a conversation: its newest page, one around a message, older ones. */
+/** Loads pages of a conversation: the newest, the one around a message, and older ones. */
 
 import { ApiError, get, query } from "../api.js";
 import { editedId } from "../state/draft.js";
@@ -7,12 +7,12 @@ import { dispatch, showToast, state } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
 
 export const PAGE = 60;
-/** A divider that lies a little above the newest page is worth loading at once; a far one is not. */
+/** The most messages to load at once in order to reach a divider above the newest page. */
 const MAX_LOADED_FOR_DIVIDER = 360;
 
 /**
- * The numbers before the page: what happens in between is replayed, and taken once.
- * @param {string} id @param {{around?: string}} [place] a message; the newest page without one
+ * Read the event number and then a page of messages, so that events in between are replayed, and applied once.
+ * @param {string} id @param {{around?: string}} [place] a message; without it the newest page
  */
 export async function readPage(id, { around } = {}) {
   const conversation = await get(`/conversations/${id}`);
@@ -43,7 +43,7 @@ export async function loadOlder(id, leavesNewest = false) {
   dispatch({ type: "older/loading", id });
   try {
     const page = await get(`/conversations/${id}/messages${query({ before, limit: PAGE })}`);
-    // Whoever scrolls up to look something up for a message that is being edited comes back to it.
+    // Keep a message that is being edited, because a reader who scrolled up comes back to it.
     dispatch({ type: "older/loaded", id, before, page, leavesNewest: leavesNewest && editedId.value === null });
     return true;
   } catch (error) {
@@ -53,7 +53,7 @@ export async function loadOlder(id, leavesNewest = false) {
   }
 }
 
-/** Loads on until the newest divider has its place. @param {string} id */
+/** Load older pages until the newest divider has its place. @param {string} id */
 export async function loadToDivider(id) {
   for (;;) {
     const thread = state.value.threads[id];

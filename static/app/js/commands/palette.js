@@ -1,4 +1,4 @@
-/** What the palette finds and does: chats by title, messages by what they say, and the page's own actions. */
+/** Entries of the palette: chats by title, messages by content, and actions of the page. */
 
 import { get, query } from "../api.js";
 import { boot } from "../boot.js";

@@ -15,18 +15,18 @@ import { get, post, put, query } from "../api.js";
 /** @returns {Promise<Profile>} */
 export const readProfile = () => get("/memory/profile");
 
-/** @param {Profile} profile what was read @param {string} markdown @returns {Promise<Profile>} */
+/** @param {Profile} profile as it was read @param {string} markdown @returns {Promise<Profile>} */
 export const writeProfile = ({ version }, markdown) =>
   put("/memory/profile", { markdown }, { "If-Match": `"${version}"` });
 
-/** Newest first. @param {string|null} cursor @returns {Promise<{items: Version[], next_cursor: string|null}>} */
+/** List the versions, newest first. @param {string|null} cursor @returns {Promise<{items: Version[], next_cursor: string|null}>} */
 export const profileVersions = (cursor) => get(`/memory/profile/versions${query({ cursor })}`);
 
-/** With what it changed. @param {number} version @returns {Promise<VersionText>} */
+/** Read a version with its changes. @param {number} version @returns {Promise<VersionText>} */
 export const readVersion = (version) => get(`/memory/profile/versions/${version}`);
 
 /** @param {number} version @returns {Promise<Profile>} */
 export const revertProfile = (version) => post(`/memory/profile/versions/${version}/revert`);
 
-/** The worker writes it from what was remembered since. @returns {Promise<Profile>} */
+/** Have the worker rewrite the profile from the entries since the last time. @returns {Promise<Profile>} */
 export const consolidateProfile = () => post("/memory/profile/consolidate");

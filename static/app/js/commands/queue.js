@@ -1,4 +1,4 @@
-/** What waits on the server for the model's next step: said in other words, taken back, or sent after a Stop. */
+/** Messages that wait for the model's next step: editing, taking back, and sending after a stop. */
 
 import { brief } from "../format.js";
 import { t } from "../i18n.js";
@@ -7,7 +7,7 @@ import { addToDraft, stopEditing } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
 import { tell } from "./messages.js";
 
-/** With what is attached to it. @param {import("../state/types.js").ViewMessage} message @param {string} content */
+/** Save an edited message with its attachments. @param {import("../state/types.js").ViewMessage} message @param {string} content */
 export async function editQueued({ id, images, files }, content) {
   const attachments = [...images, ...files].map((part) => part.file_id);
   const chat = currentId.value;
@@ -18,10 +18,10 @@ export async function editQueued({ id, images, files }, content) {
   if (isSaved) stopEditing(id);
 }
 
-/** All that was held when the answer was stopped. */
+/** Send all messages that were held when the answer was stopped. */
 export const sendHeld = () => tell(() => postAsync(`/conversations/${currentId.value}/queue/send`, {}));
 
-/** Its words are gone from the server; here they can still be had. @param {string} messageId @param {string} text */
+/** Delete a queued message. The toast offers to put its text into the draft. @param {string} messageId @param {string} text */
 export async function takeBack(messageId, text) {
   const chat = currentId.value;
   if (!(await tell(() => remove(`/conversations/${chat}/messages/${messageId}`)))) return;

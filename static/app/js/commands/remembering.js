@@ -1,4 +1,4 @@
-/** What was just remembered from the open conversation, taken back. */
+/** Undoes what was just remembered from the open conversation. */
 
 import { remove } from "../api.js";
 import { t } from "../i18n.js";

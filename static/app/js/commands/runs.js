@@ -1,4 +1,4 @@
-/** What a run did: its steps with their times, and the requests as they were sent. */
+/** Details of a run: its steps with their times, and its requests as they were sent. */
 
 import { get } from "../api.js";
 import { changeUi } from "../state/store.js";

@@ -1,4 +1,4 @@
-/** Whose page this is: it is left where they sign out, or somebody else signs in, in another tab. */
+/** The session of this page's user. Leaves the page if another tab signs out or signs in somebody else. */
 
 import { endSession, get, goToSignIn } from "../api.js";
 import { boot } from "../boot.js";
@@ -6,24 +6,24 @@ import { showToast } from "../state/store.js";
 import { remember, removeDrafts } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
 
-/** Written at each sign-out: the other tabs of this browser are told. */
+/** Storage key that is written at each sign-out to notify the other tabs of this browser. */
 const SIGNED_OUT = "signed-out";
 
 export function startSession() {
   addEventListener("storage", ({ key, newValue }) => {
     if (key?.endsWith(`.${SIGNED_OUT}`) && newValue) goToSignIn();
   });
-  // A tab that slept, or was not told, is looked at again.
+  // Check again when a tab becomes visible that slept or missed the notice.
   document.addEventListener("visibilitychange", () => document.hidden || checkUser());
 }
 
-/** What this page shows, and what is done on it, belongs to whom it was served to. */
+/** Reload if another user is signed in: the page shows and changes data of the user it was served to. */
 export async function checkUser() {
   try {
     const { id } = await get("/me");
     if (id !== boot.user.id) location.replace("/");
   } catch {
-    // Who is signed out was led to the sign-in; where no answer came, the next look asks again.
+    // A signed-out user was already sent to the sign-in page. Without a response, the next check tries again.
     return;
   }
 }
@@ -38,7 +38,7 @@ export async function signOut() {
   leave();
 }
 
-/** Nobody is signed in any more: their drafts go, and the other tabs are told. */
+/** Leave the page after a sign-out: remove the drafts and notify the other tabs. */
 export function leave() {
   removeDrafts();
   remember(SIGNED_OUT, String(Date.now()));

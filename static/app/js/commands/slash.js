@@ -1,4 +1,4 @@
-/** The commands of the composer: what begins with one of these words is for the service, not for the model. */
+/** Commands of the composer. A text that begins with one goes to the service, not to the model. */
 
 import { get, patch, post, query } from "../api.js";
 import { exact, formatDate } from "../format.js";
@@ -14,7 +14,7 @@ import { sentenceOf } from "./conversations.js";
 import { proposeForgetting } from "./forgetting.js";
 
 /**
- * `links`: where rows lead, in their order; `isOver`: whether it holds no longer, and is shown no longer.
+ * `links`: the addresses of the rows, in order. `isOver`: whether the answer is outdated and hidden.
  * @typedef {{title: string, rows?: [string, string][], links?: string[], text?: string, proposal?: import("./forgetting.js").Proposal,
  *   action?: {name: string, run: () => Promise<void>}, isOver?: () => boolean}} CommandAnswer
  * @typedef {{name: string, usage: string, about: string, needsChat: boolean,
@@ -23,7 +23,7 @@ import { proposeForgetting } from "./forgetting.js";
 
 const PREVIEW_CHARS = 80;
 
-/** The longer of two that share a beginning stands first. @type {Command[]} */
+/** If a name is a prefix of another, the longer one comes first. @type {Command[]} */
 export const COMMANDS = [
   { name: "/context clear", usage: "", about: t("Start a new context; nothing is deleted, and recall may bring it back"), needsChat: true, run: clearContext },
   { name: "/context", usage: "", about: t("What fills the context"), needsChat: true, run: describeContext },
@@ -43,11 +43,11 @@ export function commandIn(text) {
   return COMMANDS.find(({ name }) => asked === name || asked.startsWith(`${name} `));
 }
 
-/** The word that looks like a command and is none; a path such as /etc/hosts is text. @param {string} text @returns {string|null} */
+/** Return a word that looks like a command but is none. A path such as /etc/hosts is text. @param {string} text @returns {string|null} */
 export const unknownCommandIn = (text) => /^\/[a-z]+(?=\s|$)/i.exec(text)?.[0] ?? null;
 
 /**
- * What could still become a command or a prompt; `text`: what a prompt puts into the box.
+ * Return the commands and prompts that the text could become. `text`: what a prompt puts into the box.
  * @param {string} text @returns {{name: string, usage: string, about: string, text?: string}[]}
  */
 export function completions(text) {
@@ -58,10 +58,10 @@ export function completions(text) {
   return [...commands, ...promptsFor(typed).map((one) => ({ name: `/${one.name}`, usage: "", about: one.about || one.text.slice(0, PREVIEW_CHARS), text: one.text }))];
 }
 
-/** What is shown above the composer. */
+/** Return the completions that the composer shows. */
 export const offered = () => (chosenCommand.value < 0 ? [] : completions(draftText.value));
 
-/** What the composer shows above itself. @returns {boolean} whether there was something to close */
+/** Close the topmost element above the composer. @returns {boolean} whether there was something to close */
 export function closeTopmost() {
   const answer = answerOfCommand.value;
   if (offered().length) chosenCommand.value = -1;
@@ -83,7 +83,10 @@ const PARTS = {
   question: t("question"),
 };
 
-/** Only the newest command is answered: an earlier one's answer may come later. @param {Command} command @param {string} text */
+/**
+ * Run a command. Its answer is dropped if a newer command was started or another chat was opened.
+ * @param {Command} command @param {string} text
+ */
 export async function runCommand(command, text) {
   const asked = (newest = Symbol(command.name));
   const chat = currentId.value;
@@ -99,7 +102,7 @@ async function answerTo(command, text) {
   try {
     return await command.run(rest, id ?? "");
   } catch (error) {
-    // To be tried again; not below what was begun meanwhile, where it would be no command.
+    // Put the command back for a retry, but not below a new text, where it would not be a command.
     if (!(currentId.value === id ? draftText.value : readDraft(id))) addToDraft(id, text);
     return { title: command.name, text: sentenceOf(error) };
   }
@@ -144,7 +147,7 @@ async function compact(rest, id) {
   return { title: t("Summarizing"), text: plural(row.message_count, "{n} message is being summarized.", "{n} messages are being summarized."), isOver: () => isWritten(row.id) };
 }
 
-/** The divider says the rest. @param {string} id */
+/** Return whether the compaction has ended. Its divider then shows the rest. @param {string} id */
 const isWritten = (id) => currentThread.value?.compactions.some((one) => one.id === id && !["pending", "running"].includes(one.status)) ?? false;
 
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */

@@ -1,10 +1,10 @@
-/** Tells the server where this person's day begins: the daily memory files follow it. */
+/** Reports the user's time zone to the server, because the daily memory files begin at the user's midnight. */
 
 import { patch } from "../api.js";
 import { boot } from "../boot.js";
 import { recall, remember } from "../storage.js";
 
-/** Several people may use one browser. */
+/** Several users may share one browser. */
 const NAME = `time-zone.${boot.user?.id}`;
 
 export async function reportTimeZone() {
@@ -14,7 +14,7 @@ export async function reportTimeZone() {
     await patch("/me", { time_zone: zone });
     remember(NAME, zone);
   } catch {
-    // A zone this server does not know: its days begin in UTC.
+    // If the server does not know the zone, days begin in UTC.
     return;
   }
 }

@@ -1,4 +1,4 @@
-/** Tokens with which programs use the API in this person's name. */
+/** API tokens, with which programs act for the user. */
 
 import { get, post, remove } from "../api.js";
 
@@ -8,7 +8,7 @@ import { get, post, remove } from "../api.js";
 export const listTokens = async () => (await get("/tokens")).items;
 
 /**
- * The secret comes this once. The password is asked for where the sign-in was long ago.
+ * Create a token and return its secret, which is shown only once. Needs the password if the sign-in was long ago.
  * @param {{name: string, scopes: string[], expires_at?: string, password?: string}} token
  * @returns {Promise<{token: string}>}
  */

@@ -1,4 +1,4 @@
-/** Tools: approving and denying calls, and reading results that were too large for the context. */
+/** Approves and denies tool calls, and reads results that were too large for the context. */
 
 import { get, post, query } from "../api.js";
 import { t } from "../i18n.js";
@@ -7,7 +7,10 @@ import { sentenceOf } from "./conversations.js";
 
 /** @typedef {{text: string, total_chars: number|null, next_offset: number|null, content_url: string, mime_type: string}} OffloadPage */
 
-/** Its state comes back as an event. @param {string} runId @param {string} callId @param {boolean} isApproved */
+/**
+ * Decide a call that waits for consent. Its new state arrives as an event.
+ * @param {string} runId @param {string} callId @param {boolean} isApproved
+ */
 export async function decideCall(runId, callId, isApproved) {
   try {
     await post(`/runs/${runId}/tools/${callId}/${isApproved ? "approve" : "deny"}`);

@@ -1,4 +1,4 @@
-/** Images and files into the composer: by button, paste and drop. What a file is, the server says by its content. */
+/** Adds files to the composer: by button, paste and drop. The server finds the type of a file by its content. */
 
 import { boot } from "../boot.js";
 import { ApiError, fileUrl, uploadFile } from "../api.js";
@@ -36,17 +36,17 @@ function addFile(file, chat, refusal) {
   if (!refusal) send(upload, file);
 }
 
-/** What is wrong with a file that can be told before it is sent; "" where the server decides. @param {File} file */
+/** Return why a file is refused without sending it, or "" if the server decides. @param {File} file */
 async function refusalOf(file) {
   const most = boot.limits.max_upload_bytes;
   if (file.size > most) return t("It is larger than {most}.", { most: formatBytes(most) });
-  // A folder that was dropped, or a file that was moved, cannot be read.
+  // The browser cannot read a dropped folder, or a file that was moved.
   const start = await file.slice(0, 1024).arrayBuffer().catch(() => null);
   if (!start) return t("This file cannot be read any more. Choose it again.");
   return isReadable(new Uint8Array(start)) ? "" : t("It is neither an image, nor a text, a CSV, a PDF or an Office file.");
 }
 
-/** The server holds a few large files of one user at a time: the others wait here. */
+/** The server accepts a few large files of one user at a time, so the others wait here. */
 const AT_ONCE = 3;
 const MOST_TRIES = 8;
 const RETRY_AFTER_S = 5;
@@ -67,7 +67,10 @@ async function inTurn(work) {
   }
 }
 
-/** Other tabs and programs send, too: what is told to wait is sent again. @param {import("../state/draft.js").Upload} upload @param {File} file */
+/**
+ * Upload a file, and retry on 429, because other tabs and programs send files, too.
+ * @param {import("../state/draft.js").Upload} upload @param {File} file
+ */
 async function sendUntilTaken(upload, file) {
   for (let tries = 1; ; tries += 1) {
     try {

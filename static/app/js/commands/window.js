@@ -1,4 +1,4 @@
-/** Any place of a conversation, however far up and in whatever branch, and the way back to its newest message. */
+/** Shows any place of a conversation, in any branch, and goes back to its newest message. */
 
 import { ApiError, get, post, query } from "../api.js";
 import { t } from "../i18n.js";
@@ -12,7 +12,7 @@ import { PAGE, readPage } from "./pages.js";
 /** @param {string} id @param {string} messageId @returns {Promise<boolean>} whether it is shown now */
 export async function showMessage(id, messageId) {
   let shownId = messageId;
-  // What was read of another branch is still known, and not shown.
+  // Messages of another branch may be loaded, but only those in `ids` are shown.
   if (!state.value.threads[id]?.ids.includes(messageId)) {
     const isLoaded = await replaceView(async () => {
       const { found, ...loaded } = await readAround(id, messageId);
@@ -25,7 +25,7 @@ export async function showMessage(id, messageId) {
   return true;
 }
 
-/** @param {string} id @returns {Promise<boolean>} whether the newest message is there */
+/** @param {string} id @returns {Promise<boolean>} whether the newest message is loaded */
 export async function backToNewest(id) {
   if (!(await replaceView(() => readPage(id)))) return false;
   if (location.hash) history.replaceState(null, "", location.pathname);
@@ -49,7 +49,7 @@ export async function loadNewer(id) {
   }
 }
 
-/** What is shown stays where it cannot be had. @param {() => Promise<Record<string, any>>} read */
+/** Replace the shown messages, or keep them if the new ones cannot be read. @param {() => Promise<Record<string, any>>} read */
 async function replaceView(read) {
   try {
     dispatch({ type: "thread/loaded", ...(await read()) });
@@ -62,7 +62,7 @@ async function replaceView(read) {
 }
 
 /**
- * `found`: the message itself, or the answer that a tool call or its result is a part of.
+ * Read the page around a message. `found`: the message, or the answer that a tool call or result belongs to.
  * @param {string} id @param {string} messageId @returns {Promise<Record<string, any> & {found: string}>}
  */
 async function readAround(id, messageId) {
@@ -72,7 +72,7 @@ async function readAround(id, messageId) {
 }
 
 /**
- * Turns to the branch with that message where the conversation shows another.
+ * Call `read`, after switching to the message's branch if the conversation shows another one.
  * @template T @param {string} id @param {string} messageId @param {() => Promise<T>} read @returns {Promise<T>}
  */
 async function inItsBranch(id, messageId, read) {

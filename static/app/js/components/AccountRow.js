@@ -1,4 +1,4 @@
-/** Who is signed in, and what belongs to the person rather than to a conversation. */
+/** The signed-in user, with a menu of what belongs to the user rather than to a conversation. */
 
 import { boot } from "../boot.js";
 import { loadListing } from "../commands/conversations.js";

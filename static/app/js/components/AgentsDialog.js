@@ -1,4 +1,4 @@
-/** A person's own agents: the list, a form for one of them, YAML in and out. */
+/** The user's own agents: the list, a form for one of them, and import and export as YAML. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -90,7 +90,7 @@ function AgentFormView({ id, form, onDone, attempt }) {
     event.preventDefault();
     const given = new FormData(event.target);
     const text = (/** @type {string} */ name) => String(given.get(name) ?? "").trim();
-    // Those that are not shown could not be chosen: not loaded yet, or switched off for the moment. The agent keeps its own.
+    // Tools that are not shown (not loaded yet, or switched off) could not be chosen, so the agent keeps them.
     const kept = (form.tools ?? []).filter((name) => !tools.value?.some((tool) => tool.name === name));
     const picked = [.../** @type {string[]} */ (given.getAll("tool")), ...kept];
     const changed = {

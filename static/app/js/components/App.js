@@ -34,7 +34,7 @@ export function App() {
     <${Overlays} />`;
 }
 
-/** A chat that is gone, or could not be loaded, has none. */
+/** Return whether there is a composer: not in a chat that is missing or could not be loaded. */
 const hasComposer = () => currentId.value === null || !["missing", "failed"].includes(currentThread.value?.status ?? "loading");
 
 /** @param {MouseEvent} event */

@@ -1,4 +1,4 @@
-/** The question before what cannot be undone, in the place of what was pressed. */
+/** Asks before an action that cannot be undone, in place of the pressed button. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** An answer: reasoning, tools, text, what became of it, and what can be done with it. */
+/** An answer: reasoning, tools, text, how it ended, and actions. */
 
 import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
@@ -30,7 +30,10 @@ const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrun
 
 export const AssistantMessage = memo(Message);
 
-/** `mayEdit`: it answers a question that is loaded; what continues another answer is not edited. @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean, mayEdit: boolean}} props */
+/**
+ * Render an answer. `mayEdit`: it answers a loaded question; a continuation of another answer cannot be edited.
+ * @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean, mayEdit: boolean}} props
+ */
 function Message({ message, isLast, holds, isRunning, mayEdit }) {
   const isStreaming = message.status === "streaming";
   const tools = toolsOfAnswer(message.tools, message.plan);
@@ -55,13 +58,17 @@ function Message({ message, isLast, holds, isRunning, mayEdit }) {
   </article>`;
 }
 
-/** What the run did by itself. @param {{notice: import("../state/types.js").Notice}} props */
+/** Render something that the run did by itself. @param {{notice: import("../state/types.js").Notice}} props */
 function NoticeLine({ notice: { kind, text } }) {
   return html`<p class="notice-line" role="note" title=${told(text)}>
     <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${told(text)}</span></p>`;
 }
 
-/** Another answer in a branch of its own would leave what is held behind. @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean}} props */
+/**
+ * Render how the answer ended. Offer no retry of a stopped answer if held messages follow: they would stay in the old
+ * branch.
+ * @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean}} props
+ */
 function Outcome({ message, isLast, holds, isRunning }) {
   const { status, run } = message;
   /** @param {string} [model] */

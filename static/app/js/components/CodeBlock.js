@@ -1,4 +1,4 @@
-/** Code with its language and a Copy button; coloured as it grows, without colouring every letter anew. */
+/** Code with its language and a Copy button. Growing code is highlighted at intervals, not at every letter. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -11,12 +11,12 @@ import { Icon } from "./icons.js";
 import { EAGER_CHARS, useNear } from "./near.js";
 
 const COLOUR_EVERY_MS = 250;
-/** Colouring code that grows may take this share of the time. */
+/** The share of time that highlighting growing code may take. */
 const COLOUR_SHARE = 1 / 25;
 const COPIED_MS = 1600;
-/** On the average of a piece: with longer ones hundreds of thousands of letters are as high as the window. */
+/** The limit of a piece's average line. With longer lines, hundreds of thousands of characters fit the window's height. */
 const LONGEST_LINE_CHARS = 1_000;
-/** About as many fit in a line of the page. */
+/** About as many characters fit in a line of the page. */
 const WRAPPED_CHARS = 80;
 
 export const CodeBlock = memo(Block);
@@ -35,7 +35,7 @@ function Block({ code, language, isOpen = false }) {
   }
   const { ends } = cut.current;
   const isChosen = useSignal(/** @type {boolean|null} */ (null));
-  // A line that is cut in pieces is shown in lines of the page's width: else what is near the window has no bound.
+  // Wrap lines that are cut into pieces: otherwise the text near the window would have no bound.
   const isWrapped = isChosen.value ?? ends.some((end) => end < code.length && code[end - 1] !== "\n");
   const isFolded = useSignal(false);
   const mayFold = !isOpen && (isFolded.value || isLong(code));
@@ -57,7 +57,7 @@ function Block({ code, language, isOpen = false }) {
 
 const FOLDABLE_LINES = 20;
 
-/** @param {string} code whether folding it saves anything */
+/** Return whether folding the code saves anything. @param {string} code */
 function isLong(code) {
   let at = -1;
   for (let line = 0; line < FOLDABLE_LINES; line += 1) {
@@ -93,7 +93,8 @@ function saveText(text, name) {
 const CodePiece = memo(Piece);
 
 /**
- * Coloured as it grows, but not every letter anew. A part of a long line is plain where lines are not wrapped.
+ * Render a piece of code, highlighted as it grows, but not at every letter. A part of an unwrapped long line stays
+ * plain.
  * @param {{code: string, language: string, isReady: boolean, isOpen: boolean, isLazy: boolean, isWrapped: boolean}} props
  */
 function Piece({ code, language, isReady, isOpen, isLazy, isWrapped }) {

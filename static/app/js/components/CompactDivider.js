@@ -1,4 +1,4 @@
-/** Where a summary stands for what is above it. The originals stay there, and inside it. */
+/** The divider below messages that a summary replaces in the context. The originals stay above it, and inside it. */
 
 import { useSignal } from "@preact/signals";
 import { editSummary, readCompactions, undoCompaction } from "../commands/context.js";
@@ -19,7 +19,7 @@ export const CompactDivider = memo(Divider);
 /** @param {Compaction} compaction */
 function sentenceFor({ strategy, is_extract: isExtract, message_count: n }) {
   if (strategy === "cleared") return plural(n, "Context cleared: {n} earlier message is kept, but no longer in context.", "Context cleared: {n} earlier messages are kept, but no longer in context.");
-  const count = String(n); // the sentence is the same as in the event, digit for digit
+  const count = String(n); // unformatted, so that the sentence is the same as in the event
   if (strategy === "waiting") return t("Earlier context ({n} messages) is not summarized yet; an extract stands in.", { n: count });
   if (strategy === "truncate") return t("Earlier context ({n} messages) was left out without a summary.", { n: count });
   return isExtract ? t("Earlier context ({n} messages) was shortened to key sentences, word for word.", { n: count }) : t("Earlier context ({n} messages) was summarized by AI.", { n: count });
@@ -41,7 +41,7 @@ function Divider({ compaction }) {
   </section>`;
 }
 
-/** The model that wrote it, and what that cost, where they are known. @param {Compaction} compaction */
+/** Return the model that wrote the summary, and its cost, if they are known. @param {Compaction} compaction */
 function madeBy({ usage }) {
   const known = [usage?.model, usage?.cost && formatCost(usage.cost)].filter(Boolean);
   return known.map((fact) => html` · <bdi>${fact}</bdi>`);
@@ -99,7 +99,7 @@ function Summary({ compaction: { summary, fallback_reason: reason } }) {
     : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
 }
 
-/** Until it is in the store. @param {{threadId: string}} props */
+/** Load the summary, and show progress until it is in the store. @param {{threadId: string}} props */
 function MissingSummary({ threadId }) {
   const { problem, again } = useLoaded(() => readCompactions(threadId), threadId);
   return html`<${Waiting} problem=${problem} again=${again} />`;

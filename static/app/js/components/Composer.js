@@ -1,4 +1,4 @@
-/** Where a message is written. */
+/** The form in which a message is written. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { NotifyOffer } from "../attention/NotifyOffer.js";
@@ -23,7 +23,7 @@ import { ModeChip } from "./ModeChip.js";
 import { attributesOfMenu, CommandAnswer, CommandMenu } from "./SlashCommands.js";
 import { Refusals, UploadThumb } from "./UploadThumb.js";
 
-/** On a touch screen Enter breaks the line, as its keyboard has no Shift+Enter. */
+/** On a touch screen Enter breaks the line, because its keyboard has no Shift+Enter. */
 const isTouch = matchMedia("(hover: none) and (pointer: coarse)");
 
 export function Composer() {
@@ -63,7 +63,7 @@ export function Composer() {
   </div>`;
 }
 
-/** What holds in this deployment, for this chat. */
+/** Return the note below the composer, which depends on the deployment and the chat. */
 function finePrint() {
   const conversation = currentConversation.value;
   if (conversation ? conversation.temporary : state.value.isTemporary) return temporaryPrint();
@@ -92,7 +92,7 @@ function onKeyDown(event) {
   sendDraft();
 }
 
-/** @returns {boolean} whether there was one of the own messages to edit */
+/** @returns {boolean} whether there was a message to edit */
 function editLast() {
   const thread = currentThread.value;
   const last = thread?.ids.findLast((id) => thread.messages[id].role === "user");
@@ -102,14 +102,14 @@ function editLast() {
 }
 
 /**
- * Arrows choose among the offered commands, Tab and Enter take one.
- * @param {KeyboardEvent} event @param {(text: string) => void} complete @returns {boolean} whether that was all
+ * Let arrows choose among the offered commands, and Tab and Enter accept one.
+ * @param {KeyboardEvent} event @param {(text: string) => void} complete @returns {boolean} whether the key was handled
  */
 function chooseCommand(event, complete) {
   const found = offered();
   if (!found.length || event.isComposing) return false;
   const step = { ArrowDown: 1, ArrowUp: found.length - 1 }[event.key];
-  // A command that is written out is sent by Enter, also where a longer one begins alike.
+  // Enter sends a complete command, even if it is also the beginning of a longer one.
   const takes = (event.key === "Tab" && !event.shiftKey) || (event.key === "Enter" && !event.shiftKey && !commandIn(draftText.value));
   if (step === undefined && !takes) return false;
   event.preventDefault();
@@ -129,12 +129,12 @@ function onPaste(event) {
 
 const LONG_PASTE_CHARS = 5000;
 
-/** It is in the box all the same: who does not answer the offer sends it as text. @param {string} text */
+/** Offer to attach a long pasted text as a file. Without an answer to the offer, it is sent as text. @param {string} text */
 function notePaste(text) {
   if (text.length > LONG_PASTE_CHARS) longPaste.value = text.replace(/\r\n?/g, "\n");
 }
 
-/** While the pasted text stands in the box as it came. */
+/** Render the offer while the box contains the pasted text unchanged. */
 function PasteOffer() {
   const text = longPaste.value;
   if (!text || !draftText.value.includes(text)) return null;
@@ -150,7 +150,7 @@ function PasteOffer() {
     <button type="button" class="link" onClick=${() => (longPaste.value = "")}>${t("Keep as text")}</button></p>`;
 }
 
-/** As tall as its text; CSS sets the limit. @param {HTMLTextAreaElement|null} area */
+/** Make the field as tall as its text. CSS sets the limit. @param {HTMLTextAreaElement|null} area */
 function grow(area) {
   if (!area) return;
   area.style.height = "auto";
@@ -197,7 +197,7 @@ function Banner() {
   return html`<${MemoryBanner} />`;
 }
 
-/** Says where nothing is learned, and where what is learned is for others, too. */
+/** Render a note if nothing is learned in this chat, or if others know what is learned. */
 function MemoryBanner() {
   const conversation = currentConversation.value;
   const sharing = conversation ? conversation.shared_memory_of : currentAgent.value?.shares_memory && currentAgent.value.name;

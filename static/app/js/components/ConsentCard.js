@@ -1,4 +1,4 @@
-/** A call that waits for a yes or a no, and how long it still waits. */
+/** A tool call that waits for approval, and the time that is left. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -22,7 +22,7 @@ export function ConsentCard({ tool, runId }) {
   };
   const card = useRef(/** @type {HTMLElement|null} */ (null));
   useEffect(() => {
-    // The card and not a button: a key that was meant for the composer approves nothing.
+    // Focus the card, not a button: a key that was meant for the composer must not approve anything.
     if (!document.querySelector("dialog[open]")) card.current?.focus();
   }, []);
   return html`<section ref=${card} tabindex="-1" class="card consent" role="alertdialog" aria-label=${t("Approval of {name}", { name: tool.name })}>

@@ -1,4 +1,4 @@
-/** What fills the context, part by part, and what the model would be sent. */
+/** What fills the context, part by part, and what would be sent to the model. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -116,7 +116,10 @@ function ModelView({ id }) {
   </details>`;
 }
 
-/** The settings in force, and which layer each came from. @param {{policy: Record<string, any>, warning: string|null}} props */
+/**
+ * Render the settings in effect, and the layer that each one comes from.
+ * @param {{policy: Record<string, any>, warning: string|null}} props
+ */
 function Policy({ policy, warning }) {
   const rows = Object.entries(policy).filter(([, { value }]) => value !== "" && value !== null);
   return html`<section class="panel-section">

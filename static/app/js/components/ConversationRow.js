@@ -1,4 +1,4 @@
-/** One conversation in the sidebar: title, state, and the menu of what can be done with it. */
+/** One conversation in the sidebar: its title, its state, and its menu. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
@@ -106,7 +106,7 @@ function TitleField({ conversation, onDone }) {
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     event.stopPropagation();
-    // These keys are the input method's while it composes.
+    // These keys belong to the input method while it composes.
     if (event.isComposing) return;
     if (event.key === "Enter") save();
     if (event.key === "Escape") onDone();

@@ -1,4 +1,4 @@
-/** The rows of many conversations. What is far from the window is an empty space as high as its rows. */
+/** The rows of many conversations. Rows far from the window are replaced by an empty space of the same height. */
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -19,7 +19,7 @@ export function ConversationRows({ items }) {
 /** @param {{items: Conversation[]}} props */
 function Stretch({ items }) {
   const list = useRef(/** @type {HTMLElement|null} */ (null));
-  /** Once it is far; 0 while its rows are drawn. */
+  /** The height of a row once the rows are far away; 0 while they are drawn. */
   const rowPx = useSignal(0);
   useLayoutEffect(() => {
     const element = /** @type {HTMLElement} */ (list.current);

@@ -12,25 +12,25 @@ export const closeDialog = () => changeUi({ dialog: null });
 
 const modals = signal(0);
 
-/** Notices of the page outside of dialogs: what is outside of an open one cannot be used. */
+/** Render the toasts outside dialogs, but not while a dialog is open, because nothing outside of it can be used. */
 export const PageToasts = () => modals.value === 0 && html`<${Toasts} />`;
 
-/** Where the focus was before the first of dialogs that took each other's place. @type {HTMLElement|null} */
+/** Where the focus was before the first of several dialogs that replaced each other. @type {HTMLElement|null} */
 let home = null;
 
-/** For a `dialog` element: it is modal, and above everything, from its first drawing on; then the focus returns. */
+/** Return the ref of a `dialog` element, which is modal from its first rendering on, and returns the focus at its end. */
 export function useModal() {
   const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
   useLayoutEffect(() => {
     const element = /** @type {HTMLDialogElement} */ (dialog.current);
-    // The one before may have gone with the focus.
+    // The previous dialog may have been removed with the focus.
     if (document.activeElement !== document.body) home = /** @type {HTMLElement|null} */ (document.activeElement);
     const before = home;
     element.showModal();
     modals.value += 1;
     return () => {
       modals.value -= 1;
-      element.close(); // what is behind an open one takes no focus
+      element.close(); // elements behind an open dialog cannot take the focus
       before?.focus();
     };
   }, []);
@@ -41,9 +41,9 @@ export function useModal() {
 export function Dialog({ title, children, className = "" }) {
   const dialog = useModal();
   const shown = ui.value.dialog;
-  // The browser tells late that it was closed: it may be gone, and another one open by then.
+  // The browser reports the closing late: this dialog may be gone then, and another one open.
   const noteClosed = () => dialog.current && ui.value.dialog === shown && closeDialog();
-  /** Both ends of the press: text that is selected beyond the edge ends, or begins, outside. */
+  /** Whether a press began and ended outside: a selection of text may begin or end beyond the edge. */
   const isOutside = useRef(false);
   const notePress = (/** @type {PointerEvent} */ event) => (isOutside.current = event.target === dialog.current);
   const noteRelease = (/** @type {PointerEvent} */ event) => (isOutside.current &&= event.target === dialog.current);

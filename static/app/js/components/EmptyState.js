@@ -1,4 +1,4 @@
-/** A new chat: a greeting, what one might ask, and what is missing where no real model is connected. */
+/** A new chat: a greeting, suggestions, and a note if no real model is connected. */
 
 import { boot } from "../boot.js";
 import { chosenFolder, folderNamed } from "../folders/store.js";
@@ -49,7 +49,7 @@ export function EmptyState() {
   </div>`;
 }
 
-/** The folder in which the chat begins. */
+/** Render the folder in which the chat begins. */
 function Place() {
   const folder = folderNamed(chosenFolder.value);
   if (!folder) return null;
@@ -60,7 +60,7 @@ function Place() {
 /** @param {{icon: string, title: string, text: string}} props */
 function Suggestion({ icon, title, text }) {
   const take = () => {
-    // What somebody has begun to write stays.
+    // Keep what the user has begun to write.
     draftText.value = draftText.value.trim() ? `${draftText.value.trimEnd()}\n\n${text}` : text;
     writeDraft(null, draftText.value);
     document.getElementById("composer")?.focus();

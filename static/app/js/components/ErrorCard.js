@@ -1,4 +1,4 @@
-/** What went wrong, in the place of the answer: one sentence, what to do, and the details for who wants them. */
+/** An error in place of the answer: what happened, what to do, and details on demand. */
 
 import { boot } from "../boot.js";
 import { html } from "../html.js";
@@ -7,7 +7,7 @@ import { offeredModels } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
-/** Errors that an operator can mend in the admin. */
+/** Errors that an operator can fix in the admin panel. */
 const OF_THE_SETUP = new Set([
   "auth",
   "authentication",
@@ -19,9 +19,9 @@ const OF_THE_SETUP = new Set([
 ]);
 
 /**
- * Without buttons it says what happened, and not to press them.
+ * Render an error. Without buttons, leave out the advice to press them.
  * @param {{error: import("../state/types.js").RunError|null, model: string|null, onRetry: ((model?: string) => void)|null,
- *   onContinue: (() => void)|null, isBusy: boolean}} props `model`: the one that failed; `onContinue`: where text was kept
+ *   onContinue: (() => void)|null, isBusy: boolean}} props `model`: the one that failed; `onContinue`: given if text was kept
  */
 export function ErrorCard({ error, model, onRetry, onContinue, isBusy }) {
   const others = offeredModels.value.filter(({ name }) => name !== model);

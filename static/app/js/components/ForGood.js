@@ -1,4 +1,4 @@
-/** Whether what is forgotten may be remembered again when its user asks for it. */
+/** The choice never to learn a forgotten text again, even if the user asks for it. */
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";

@@ -1,4 +1,4 @@
-/** Forgetting something: the question, the receipt, and what says the same elsewhere. */
+/** Asks before forgetting, and then shows the receipt and what says the same elsewhere. */
 
 import { useSignal } from "@preact/signals";
 import { sentenceOf } from "../commands/conversations.js";

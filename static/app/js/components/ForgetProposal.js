@@ -1,4 +1,4 @@
-/** What a wish to forget may mean: the reader chooses, and only that goes. */
+/** A proposal of what to forget. Only what the user chooses is forgotten. */
 
 import { useSignal } from "@preact/signals";
 import { ApiError } from "../api.js";
@@ -16,10 +16,10 @@ import { ReceiptView } from "./Receipt.js";
 /** @typedef {import("../commands/forgetting.js").ForgetItem} ForgetItem */
 /** @typedef {import("../commands/forgetting.js").ForgetAnswer} ForgetAnswer */
 
-/** In the chat, below the message that wished for it. @param {{id: string}} props */
+/** Render a proposal in the chat, below the message that asked to forget. @param {{id: string}} props */
 export function ForgetCard({ id }) {
   const isClosed = useSignal(false);
-  /** It went with what it was about. @param {unknown} error */
+  /** Close the card if the proposal was deleted together with what it was about. @param {unknown} error */
   const closeIfGone = (error) => {
     if (!(error instanceof ApiError && error.status === 404)) throw error;
     isClosed.value = true;
@@ -70,7 +70,7 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
     </div>`;
 }
 
-/** What went, and what says it again elsewhere. @param {{answer: ForgetAnswer, isForGood: boolean, onDone?: () => void}} props */
+/** Render the receipt, and what says the same elsewhere. @param {{answer: ForgetAnswer, isForGood: boolean, onDone?: () => void}} props */
 export function Forgotten({ answer, isForGood, onDone }) {
   const hasMore = (answer.proposal?.items.length ?? 0) > 0;
   return html`<${ReceiptView} receipt=${answer} />

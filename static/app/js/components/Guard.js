@@ -1,4 +1,4 @@
-/** Shows `instead` where rendering what it holds failed, so that nothing around it is lost. */
+/** Shows `instead` if rendering the children failed, so that nothing around them is lost. */
 
 import { Component } from "preact";
 import { html } from "../html.js";

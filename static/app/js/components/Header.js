@@ -1,4 +1,4 @@
-/** Above the conversation: model and agent, and what else can be seen or done. */
+/** The bar above the conversation: the model, the agent, and what else can be seen or done. */
 
 import { boot } from "../boot.js";
 import { changeConversation } from "../commands/conversations.js";
@@ -31,7 +31,7 @@ export function Header() {
   </header>`;
 }
 
-/** Begins a chat that is not remembered and knows nothing of others. */
+/** Render the switch for a temporary chat, which is not remembered and knows nothing of other chats. */
 function TemporaryButton() {
   const isOn = state.value.isTemporary;
   const toggle = () => dispatch({ type: "temporary/chosen", isTemporary: !isOn });
@@ -39,11 +39,11 @@ function TemporaryButton() {
     title=${isOn ? t("Temporary chat: on") : t("Temporary chat")} onClick=${toggle}><${Icon} name="clock" /></button>`;
 }
 
-/** On a phone it is in the menu alone. @param {{conversation: import("../state/types.js").Conversation}} props */
+/** Render the Share button. Phones offer it only in the menu. @param {{conversation: import("../state/types.js").Conversation}} props */
 const ShareButton = ({ conversation }) => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Share…")} title=${t("Share…")}
   onClick=${() => changeUi({ dialog: { kind: "share", conversation } })}><${Icon} name="export" /></button>`;
 
-/** On a phone it is in the menu alone. */
+/** Render the Context button. Phones offer it only in the menu. */
 const ContextButton = () => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Context")} title=${t("Context")}
   aria-expanded=${ui.value.panel === "context"} onClick=${toggleContext}><${Icon} name="panel" /></button>`;
 
@@ -106,7 +106,7 @@ function chooseModel(model) {
   else dispatch({ type: "model/chosen", model });
 }
 
-/** Where operators made none there is nothing to choose. */
+/** Render the choice of agents, if there is more than one. */
 function AgentPicker() {
   const agent = currentAgent.value;
   if (!agent || state.value.agents.length < 2) return null;

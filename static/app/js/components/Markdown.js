@@ -1,4 +1,4 @@
-/** Markdown on the screen, block by block: a finished block is never drawn again, and none that is far away. */
+/** Markdown on the screen, block by block. A finished block is not drawn again, and a distant one not at all. */
 
 import { useSignal } from "@preact/signals";
 import { render } from "preact";
@@ -18,7 +18,7 @@ import { EAGER_CHARS, useNear } from "./near.js";
 /** @typedef {import("../markdown.js").Block} Block */
 /** @typedef {import("../blocks.js").Section} Section */
 
-/** Drawing the block that grows may take this share of the time. */
+/** The share of time that drawing the growing block may take. */
 const DRAW_SHARE = 1 / 25;
 const LINE_CHARS = 80;
 
@@ -58,7 +58,7 @@ const codeView = (code, language, isOpen = false) =>
 const HtmlBlock = memo(function HtmlBlock(/** @type {{block: Block}} */ { block }) {
   const element = useRef(/** @type {HTMLElement|null} */ (null));
   const failure = useSignal(/** @type {unknown} */ (null));
-  // Drawing happens after rendering: thrown here, its error reaches the guard around this block.
+  // Blocks are drawn after rendering. Throw the error here, so that it reaches the guard around this block.
   if (failure.value) throw failure.value;
   const drawn = useRef({ islands: /** @type {Element[]} */ ([]), at: 0, tookMs: 0, raw: "", links: block.links });
   useLayoutEffect(() => {
@@ -85,7 +85,7 @@ const HtmlBlock = memo(function HtmlBlock(/** @type {{block: Block}} */ { block 
   return html`<div class="block" dir="auto" ref=${element} onClick=${onClick}></div>`;
 });
 
-/** @param {HTMLElement} root @param {Block} block @returns {Element[]} components of their own in it */
+/** @param {HTMLElement} root @param {Block} block @returns {Element[]} elements in it with components of their own */
 function drawBlock(root, block) {
   root.innerHTML = sanitise(htmlOf(block));
   const islands = drawCode(root);
@@ -99,7 +99,7 @@ function drawBlock(root, block) {
 /** @param {Element[]} islands */
 const dropIslands = (islands) => islands.forEach((island) => render(null, island));
 
-/** Code inside lists and quotes gets the same frame as code of its own. @param {HTMLElement} root */
+/** Render code inside lists and quotes with the same frame as other code. @param {HTMLElement} root */
 function drawCode(root) {
   return [...root.querySelectorAll("pre[data-language]")].map((pre) => {
     const island = document.createElement("div");
@@ -131,7 +131,7 @@ function onClick(event) {
   followFootnote(event);
 }
 
-/** A click is the reader's consent; the page itself never asks the image's server. @param {MouseEvent} event */
+/** Open an image on a click, which is the reader's consent. The page itself never contacts the image's server. @param {MouseEvent} event */
 function openRemoteImage(event) {
   const button = /** @type {HTMLElement} */ (event.target).closest(".remote-image");
   const address = /** @type {HTMLElement|null} */ (button)?.dataset.src;

@@ -1,4 +1,4 @@
-/** What was written to memory, below the message that was the newest then. */
+/** A new memory entry, below the message that was the newest then. */
 
 import { undoRemembering } from "../commands/remembering.js";
 import { plainText } from "../format.js";

@@ -1,4 +1,4 @@
-/** A button and the menu it opens: a popover beside it, a sheet from below on phones. */
+/** A button and the menu that it opens: a popover beside it, or a sheet from below on phones. */
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
@@ -14,7 +14,7 @@ let menuCount = 0;
 
 /**
  * @param {{label: string, items: MenuItem[], children: any, className?: string, align?: "start"|"end",
- *   title?: string, heading?: any, isNamedByText?: boolean}} props `isNamedByText`: what stands in the button names it
+ *   title?: string, heading?: any, isNamedByText?: boolean}} props `isNamedByText`: the button's text is its accessible name
  */
 export function Menu({
   label,
@@ -30,9 +30,9 @@ export function Menu({
   const popover = useRef(/** @type {HTMLElement|null} */ (null));
   const id = useRef("");
   if (!id.current) id.current = `menu-${(menuCount += 1)}`;
-  /** Its items are made when it opens: a page has hundreds of menus. */
+  /** The items are rendered when the menu first opens, because a page has hundreds of menus. */
   const wasOpened = useSignal(false);
-  // Bound when the button is drawn, not in an effect after it: who opens the menu at once finds its items, too.
+  // Bind this while rendering, not in an effect, so that a menu opened at once has its items.
   const onOpening = (/** @type {ToggleEvent} */ event) => {
     if (event.newState === "open") wasOpened.value = true;
   };
@@ -68,7 +68,7 @@ function Row({ item, select }) {
       ${item.note && html`<small>${item.note}</small>`}
     </span>
     ${item.isChecked && html`<${Icon} name="check" size=${18} />`}`;
-  // A download leaves the page as it is: the menu has to close by itself.
+  // A download does not leave the page, so the menu must close by itself.
   if (item.href) return html`<a class=${className} role=${role} href=${item.href} onClick=${() => select(() => {})}>${inner}</a>`;
   const { onSelect = () => {} } = item;
   return html`<button type="button" class=${className} role=${role} aria-checked=${item.isChecked}
@@ -88,7 +88,7 @@ function place(button, menu, align) {
   const top = fitsBelow ? anchor.bottom + GAP : Math.max(8, anchor.top - GAP - height);
   menu.style.left = `${left}px`;
   menu.style.top = `${top}px`;
-  // The browser tells of the opening a moment later: who has chosen an item by then keeps it.
+  // The browser reports the opening late: keep the focus of a user who has already chosen an item.
   if (menu.contains(document.activeElement)) return;
   /** @type {HTMLElement|null} */ (menu.querySelector("[role^=menuitem]"))?.focus();
 }

@@ -1,4 +1,4 @@
-/** A question in place of itself, to be written anew. */
+/** A form that edits a question or an answer in its place. */
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";

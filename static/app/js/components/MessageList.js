@@ -1,4 +1,4 @@
-/** Messages in order, with dividers and memory notes in their places. */
+/** The messages in order, with dividers and memory notes in their places. */
 
 import { fileUrl } from "../api.js";
 import { html, memo } from "../html.js";
@@ -18,7 +18,7 @@ import { UserMessage } from "./UserMessage.js";
 
 /** @param {{thread: Thread}} props */
 export function MessageList({ thread }) {
-  // In a window further up there is no last message, and nothing is on its way to it.
+  // A window further up shows neither the last message nor messages that are being sent.
   const isAtEnd = isAtNewest(thread);
   const pendings = isAtEnd ? thread.pending : [];
   const answerId = isAtEnd ? thread.run?.message_id : undefined;
@@ -27,7 +27,7 @@ export function MessageList({ thread }) {
   const places = new Map(thread.ids.map((id, at) => [id, at]));
   const placeOf = (/** @type {string|null} */ id) => places.get(id ?? "") ?? Infinity;
   const isUnseen = (/** @type {string} */ id) => thread.messages[id].isInjected && placeOf(id) > placeOf(thread.messages[id].parent);
-  // What was taken back unseen leaves nothing; what is held behind a stopped answer does not end its turn.
+  // Hide messages that were taken back unseen. Messages held after a stopped answer do not end its turn.
   const ids = thread.ids.filter((id) => !isUnseen(id) || !thread.messages[id].isForgotten);
   const dividers = placeDividers(thread, ids);
   const lastId = isAtEnd ? ids.findLast((id) => !isUnseen(id)) : undefined;
@@ -46,7 +46,10 @@ export function MessageList({ thread }) {
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
 }
 
-/** By the last message each one covers, once that one is loaded. @param {Thread} thread @param {string[]} ids @returns {Map<string, Compaction>} */
+/**
+ * Map the last message that each divider covers to the divider, once that message is loaded.
+ * @param {Thread} thread @param {string[]} ids @returns {Map<string, Compaction>}
+ */
 function placeDividers(thread, ids) {
   const { messages } = thread;
   const places = new Map();
@@ -61,8 +64,8 @@ function placeDividers(thread, ids) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   holds: boolean, isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} `waiting`: the model has not seen it; it
-     *   comes with the next step of the answer, or is held since that was stopped; `holds`: such messages follow it */ props,
+     *   holds: boolean, isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} `waiting`: the model has not seen it; it is
+     *   queued for the next step of the answer, or held since that was stopped; `holds`: such messages follow */ props,
   ) {
     const { message, divider, isLast, holds, isRunning, mayEdit, waiting } = props;
     const instead = html`<article class=${`message is-${message.role}`} id=${`m-${message.id}`}><${AsWritten} text=${message.text} /></article>`;

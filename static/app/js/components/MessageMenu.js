@@ -1,4 +1,4 @@
-/** What else can be done with a message. */
+/** The menu of further actions on a message. */
 
 import { branchHere, forkAt } from "../commands/branches.js";
 import { askToForgetMessage, pinMessage } from "../commands/keeping.js";
@@ -38,7 +38,10 @@ async function copyMarkdown(text) {
 
 const MOST_MODELS = 6;
 
-/** Another answer by another model, or another course after this one. @param {ViewMessage} message @param {boolean} isLast */
+/**
+ * Return the actions that regenerate the answer with another model, or begin a branch after it.
+ * @param {ViewMessage} message @param {boolean} isLast
+ */
 function anewItems({ id, role, model }, isLast) {
   if (role !== "assistant") return [];
   const others = offeredModels.value.filter(({ name }) => name !== model).slice(0, MOST_MODELS);

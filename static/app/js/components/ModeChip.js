@@ -1,4 +1,4 @@
-/** How the next message is answered: one loop of thinking and tools, a plan of steps, or whichever fits. */
+/** The choice of how the next message is answered: by one loop with tools, a plan of steps, or whichever fits. */
 
 import { changeConversation } from "../commands/conversations.js";
 import { html } from "../html.js";

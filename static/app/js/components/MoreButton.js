@@ -1,9 +1,12 @@
-/** The button that loads the next page of a list or text: once, however often it is pressed until the page is there. */
+/** The button that loads the next page of a list or text, only once until the page has arrived. */
 
 import { useSignal } from "@preact/signals";
 import { html } from "../html.js";
 
-/** It keeps the focus meanwhile, which a disabled button would lose. @param {{label: string, className: string, load: () => Promise<unknown>}} props */
+/**
+ * Render the button. It is not disabled while loading, because that would take the focus away.
+ * @param {{label: string, className: string, load: () => Promise<unknown>}} props
+ */
 export function MoreButton({ label, className, load }) {
   const isLoading = useSignal(false);
   const onClick = async () => {

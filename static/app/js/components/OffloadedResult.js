@@ -1,4 +1,4 @@
-/** A result that was too large for the context: how much the model saw of it, and the rest, page by page. */
+/** A result that was too large for the context: how much the model saw of it, and all of it, page by page. */
 
 import { useSignal } from "@preact/signals";
 import { sentenceOf } from "../commands/conversations.js";

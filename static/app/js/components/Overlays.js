@@ -1,4 +1,4 @@
-/** What lies above everything: dialogs, a large image, short notices, and what screen readers are told. */
+/** Everything above the page: dialogs, a large image, toasts, and announcements for screen readers. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -100,18 +100,18 @@ function OpenImage({ url }) {
   </dialog>`;
 }
 
-/** Tells the growing answer by whole sentences; token by token nobody could listen to it. */
+/** Announce the growing answer by whole sentences, because nobody could follow single tokens. */
 function Announcer() {
   const said = useRef({ thread: "", id: "", chars: 0 });
   const sentence = useSignal("");
   const thread = currentThread.value;
-  // A short answer may be over before it is drawn for the first time.
+  // A short answer may be over before its first rendering.
   const message = thread?.messages[thread.liveAnswer ?? ""];
-  // The end of an answer has no full stop, mostly: it is told once the run is over.
+  // The end of an answer often has no full stop, so announce it once the run is over.
   const isOver = message !== undefined && message.status !== "streaming";
   useEffect(() => {
     const { id = "", text = "" } = message ?? {};
-    // Who comes back to an answer that ended meanwhile reads it.
+    // Do not announce an answer that ended before its chat was opened.
     const isRead = isOver && said.current.thread !== thread?.id;
     const chars = said.current.id === id ? said.current.chars : isRead ? text.length : 0;
     const rest = text.slice(chars);

@@ -1,4 +1,4 @@
-/** Ctrl+K: one field for chats, messages and actions. The field keeps the focus; arrows choose, Enter goes there. */
+/** Ctrl+K: one field for chats, messages and actions. The field keeps the focus; arrows choose, and Enter opens. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -31,7 +31,7 @@ export function Palette() {
     closeDialog();
     choice.onChoose();
   };
-  /** Before the rows for these words were there: the first of them is meant. */
+  /** Whether Enter was pressed before the results arrived; it then chooses the first of them. */
   const wasEntered = useRef(false);
   useEffect(() => {
     if (wasEntered.current && !isSearching) choose(chosen);
@@ -72,7 +72,7 @@ function Row({ item, isChosen, choose }) {
     <${Icon} name=${item.icon} size=${18} /><span class="palette-label" dir="auto">${item.excerpt ? html`<${Excerpt} spans=${item.excerpt} />` : item.label}</span>${item.note && html`<small>${item.note}</small>`}</div>`;
 }
 
-/** The newest chats until something is typed; then what it finds, a moment after the last key. @param {string} q */
+/** Return the newest chats without a query, otherwise what the query finds, a moment after the last key. @param {string} q */
 function useFound(q) {
   const answer = useSignal({ q: "", found: recentChats(), problem: "" });
   useEffect(() => {

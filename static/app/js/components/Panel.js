@@ -1,4 +1,4 @@
-/** What opens at the right of the conversation, until it is closed. */
+/** A panel at the right of the conversation. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
@@ -6,7 +6,10 @@ import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { Icon } from "./icons.js";
 
-/** The focus in it goes back to what opened it. @param {{label: string, title: string, children: any}} props */
+/**
+ * Render a panel. When it closes, focus inside it returns to the element that opened it.
+ * @param {{label: string, title: string, children: any}} props
+ */
 export function Panel({ label, title, children }) {
   const panel = useRef(/** @type {HTMLElement|null} */ (null));
   useLayoutEffect(() => {

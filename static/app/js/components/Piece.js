@@ -1,4 +1,4 @@
-/** One message of a request: who says it, why it is there, how long it is, and all of it. */
+/** One message of a request: its role, its source, its length, and its whole text. */
 
 import { exact } from "../format.js";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** Text as it was written, of any length: the browser lays out only the pieces near the window. */
+/** Text as it was written, of any length. The browser lays out only the pieces near the window. */
 
 import { html, memo } from "../html.js";
 import { cutText, TEXT_CHARS } from "../pieces.js";

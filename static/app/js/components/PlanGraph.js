@@ -1,4 +1,4 @@
-/** The plan of a run: a picture of its steps and what they wait for, and the same as a list that opens. */
+/** The plan of a run: a picture of its steps and their dependencies, and the same as a list that opens. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -12,7 +12,7 @@ import { ToolLine } from "./ToolGroup.js";
 /** @typedef {import("../state/plan.js").PlanStep} PlanStep */
 /** @typedef {import("../state/types.js").ToolCall} ToolCall */
 
-/** Of the column, without its edges. */
+/** The width of the column without its padding. */
 const ROOM = 730;
 const EDGES = 76;
 
@@ -34,7 +34,7 @@ export function PlanGraph({ steps, tools }) {
   </section>`;
 }
 
-/** The list below says the same in words. @param {{steps: PlanStep[]}} props */
+/** Render the picture, hidden from screen readers because the list below contains the same. @param {{steps: PlanStep[]}} props */
 function Picture({ steps }) {
   const room = useSignal(roomNow());
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** What the model thought before it spoke: one line that opens. */
+/** The model's reasoning before its answer: one line that opens. */
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";

@@ -1,4 +1,4 @@
-/** Older messages that came back for this question, each a link to its place. */
+/** Earlier messages that were recalled for this question, each with a link to its place. */
 
 import { quoted } from "../format.js";
 import { html } from "../html.js";
@@ -9,7 +9,7 @@ import { Icon } from "./icons.js";
 
 /** @typedef {import("../state/types.js").RecalledItem} RecalledItem */
 
-/** @param {{items: RecalledItem[], count: number}} props the best of them, and how many there were */
+/** @param {{items: RecalledItem[], count: number}} props the best items, and how many there were */
 export function Recalled({ items, count }) {
   const text = plural(count, "Recalled {n} earlier message", "Recalled {n} earlier messages");
   return html`<details class="fold-line recalled">

@@ -1,4 +1,4 @@
-/** What was forgotten: how much of which kind, never what it was. */
+/** The receipt of a forgetting: how much of each kind was removed, never its content. */
 
 import { exact, formatMoment } from "../format.js";
 import { html } from "../html.js";
@@ -21,7 +21,7 @@ const KINDS = {
   tombstones: t("Marks that keep it from being learned again"),
 };
 
-/** @param {{receipt: import("../commands/forgetting.js").Receipt, isDated?: boolean}} props `isDated`: its moment stands above it. */
+/** @param {{receipt: import("../commands/forgetting.js").Receipt, isDated?: boolean}} props `isDated`: the time is already shown above it. */
 export function ReceiptView({ receipt: { removed, at }, isDated = false }) {
   const rows = Object.entries(removed);
   return html`<div class="receipt">

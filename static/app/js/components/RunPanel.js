@@ -1,4 +1,4 @@
-/** One run from inside: its steps as a waterfall, and what the model was sent in each. */
+/** The details of one run: its steps as a waterfall, and what was sent to the model in each. */
 
 import { useSignal } from "@preact/signals";
 import { listRequests, readRequest, readTrace } from "../commands/runs.js";
@@ -65,7 +65,7 @@ function TraceRow({ row, totalMs }) {
   </tr>`;
 }
 
-/** What they were for is in the trace; without it they are named by their purpose. @param {{runId: string}} props */
+/** Render the requests. The trace says what they were for; without it they are named by their purpose. @param {{runId: string}} props */
 function Requests({ runId }) {
   const { loaded: requests, problem, again } = useLoaded(() => listRequests(runId), runId);
   const trace = useLoaded(() => readTrace(runId), runId);

@@ -1,4 +1,4 @@
-/** The keys, as `keyboard.js` has them. */
+/** The list of the shortcuts in `keyboard.js`. */
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";

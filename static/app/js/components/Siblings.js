@@ -1,4 +1,4 @@
-/** "‹ 2/3 ›": turns to another version of a message, and to the branch below it. */
+/** "‹ 2/3 ›": switches to another version of a message, and to the branch below it. */
 
 import { showSibling } from "../commands/branches.js";
 import { html } from "../html.js";

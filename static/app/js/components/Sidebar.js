@@ -22,7 +22,7 @@ import { useOneTabStop } from "./oneTabStop.js";
 const SEARCH_DELAY_MS = 200;
 const LOOK_AT_CLOCK_MS = 60_000;
 
-/** With another day the groups have other names, also where nothing else changes. */
+/** The groups get other names at midnight, even if nothing else changes. */
 const today = signal(new Date().toDateString());
 setInterval(() => (today.value = new Date().toDateString()), LOOK_AT_CLOCK_MS);
 
@@ -113,13 +113,15 @@ function List() {
   </div>`;
 }
 
-/** Asks for the next page while it is in view, also where it came there as another page was on its way.
- * @param {{isReady: boolean}} props */
+/**
+ * Load the next page while this mark is in view, even if it came into view while another page was loading.
+ * @param {{isReady: boolean}} props
+ */
 function LoadMore({ isReady }) {
   const mark = useRef(/** @type {HTMLElement|null} */ (null));
   useEffect(() => {
     if (!mark.current || !isReady) return undefined;
-    // Several at once where the page was busy: the last one is how it stands now.
+    // A busy page delivers several entries at once, of which the last one is current.
     const observer = new IntersectionObserver((entries) => entries.at(-1)?.isIntersecting && loadMoreListing());
     observer.observe(mark.current);
     return () => observer.disconnect();

@@ -1,4 +1,4 @@
-/** Completion of commands above the composer, and what a command answered. Neither is part of the conversation. */
+/** Completion of commands above the composer, and their answers. Neither is part of the conversation. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { sentenceOf } from "../commands/conversations.js";
@@ -33,7 +33,7 @@ function Options({ found, complete }) {
 /** @param {number} index */
 const optionId = (index) => `command-${index}`;
 
-/** What the message box says of the menu to who does not see it. */
+/** Return the attributes with which the message box describes the menu to screen readers. */
 export function attributesOfMenu() {
   const count = offered().length;
   return count > 0 && { "aria-controls": "commands", "aria-activedescendant": optionId(chosenCommand.value % count) };

@@ -1,4 +1,4 @@
-/** The list of messages, and the way to its end. */
+/** The list of messages, and the button that leads to its end. */
 
 import { useEffect } from "preact/hooks";
 import { loadOlder } from "../commands/pages.js";
@@ -19,7 +19,7 @@ export function Thread({ thread }) {
   const { scroller, content, isAway, toBottom, noteScroll, letGo, noteClick } = useReadingPlace(thread);
 
   useEffect(() => {
-    // A page of tool calls may fill less than the screen, where there is nothing to scroll.
+    // A page of tool calls may be smaller than the screen, where no scrolling would load more.
     const element = scroller.current;
     if (!element || element.scrollHeight > element.clientHeight) return;
     loadOlder(thread.id);

@@ -1,4 +1,4 @@
-/** Short notices that go away by themselves; some offer the way back. They lie above all that is open. */
+/** Short notices that disappear by themselves, some with an undo. They lie above everything that is open. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { sentenceOf } from "../commands/conversations.js";
@@ -9,7 +9,7 @@ export function Toasts() {
   const list = useRef(/** @type {HTMLElement|null} */ (null));
   const { toasts } = ui.value;
   useEffect(() => {
-    // Shown again it lies above what was opened since.
+    // Show the list again, so that it lies above what was opened since.
     list.current?.hidePopover();
     list.current?.showPopover();
   }, [toasts.at(-1)?.id]);

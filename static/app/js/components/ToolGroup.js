@@ -1,4 +1,4 @@
-/** The tool calls of an answer: a line each that opens to what went in and what came out. */
+/** The tool calls of an answer: a line for each, which opens to show its input and output. */
 
 import { formatSeconds, prettyJson, revealHidden } from "../format.js";
 import { html } from "../html.js";
@@ -25,7 +25,7 @@ export function ToolGroup({ tools, runId }) {
   const lines = tools.map((tool) => html`<li key=${tool.callId}><${ToolLine} tool=${tool} /></li>`);
   const waiting = tools.filter((tool) => tool.state === "waiting");
   const isBusy = tools.some((tool) => OPEN_STATES.has(tool.state));
-  // While it works each line is news; afterwards many of them are one.
+  // Each line is news while tools are running; afterwards, many lines are folded into one.
   const isFolded = tools.length > MANY && !isBusy;
   return html`
     ${
@@ -71,7 +71,7 @@ function iconOf(state) {
   return state in OUTCOMES ? "warning" : "wrench";
 }
 
-/** The values alone, on one line. @param {string} json */
+/** Return the values of the arguments on one line. @param {string} json */
 function briefOf(json) {
   try {
     const values = Object.values(JSON.parse(json)).filter((value) => value !== null && typeof value !== "object");

@@ -1,11 +1,11 @@
-/** An image on its way into the message. */
+/** An image or a file that is being attached to the message. */
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { dropUpload, uploads } from "../state/draft.js";
 import { Icon } from "./icons.js";
 
-/** What was not taken, and why: it is not sent. */
+/** Render the refused files with the reasons. They are not sent. */
 export function Refusals() {
   const refused = uploads.value.filter(({ error }) => error);
   return refused.map(({ key, name, error }) => html`<p key=${key} class="upload-refusal" role="alert"><strong><bdi>${name}</bdi></strong> ${error}</p>`);

@@ -1,4 +1,4 @@
-/** What the person said: a bubble at the right, with its images above. */
+/** A message of the user: a bubble at the right, with its images above. */
 
 import { useSignal } from "@preact/signals";
 import { sendHeld, takeBack } from "../commands/queue.js";
@@ -16,7 +16,7 @@ import { Siblings } from "./Siblings.js";
 
 const LONG_CHARS = 1600;
 const LONG_LINES = 18;
-/** More than a folded message shows. */
+/** More characters than a folded message shows. */
 const FOLDED_CHARS = 6_000;
 
 /** @typedef {{url: string, name: string, width: number, height: number}} ShownImage */
@@ -24,7 +24,7 @@ const FOLDED_CHARS = 6_000;
 /** @typedef {{url: string, name: string, sizeBytes: number}} ShownFile */
 
 /** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean, waiting?: "queued"|"held"|null}} props
- *   `message`: the stored one, once there is one; `waiting`: the model has not seen it */
+ *   `message`: the stored message, once there is one; `waiting`: the model has not seen it */
 function Message({ id, text, images, files, isSending = false, message, isRunning = false, waiting = null }) {
   const isQueued = waiting !== null;
   const isOpen = useSignal(false);
@@ -82,7 +82,6 @@ function Actions({ message, isRunning, isQueued }) {
   </div>`;
 }
 
-/** Images are made anew on each render of the list; the text and id say whether anything changed. */
 export const UserMessage = memo(Message);
 
 /** @param {{image: ShownImage}} props */

@@ -1,4 +1,4 @@
-/** Line icons on a 20 px grid, drawn in the text's colour. Decorative: the control they stand in has the name. */
+/** Line icons on a 20 px grid, in the text's colour. They are decorative: the control around them has the name. */
 
 import { html } from "../html.js";
 
@@ -69,7 +69,7 @@ export function Icon({ name, size = 20 }) {
   </svg>`;
 }
 
-/** A page whose older writing still shows across it. @param {{size?: number}} props */
+/** Render the logo: a page whose older writing still shows. @param {{size?: number}} props */
 export function Mark({ size = 24 }) {
   return html`<svg class="mark" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
     <path class="mark-old" d="M9.5 6v12M14.5 6v12" />

@@ -1,9 +1,9 @@
-/** What stands in the place of the button that opened it, and gives it the focus back. */
+/** State of an element that replaces the button that opened it, and gives the focus back to the button. */
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** `opener` is the ref of that button, which is not drawn while it is open. */
+/** Return the state. `opener` is the ref of the button, which is not rendered while the element is open. */
 export function useInPlace() {
   const isOpen = useSignal(false);
   const opener = useRef(/** @type {HTMLElement|null} */ (null));
@@ -13,9 +13,9 @@ export function useInPlace() {
     isDue.current = false;
   }, [isOpen.value]);
   const close = () => {
-    // A field that is taken away is blurred by that.
+    // Removing a field blurs it, which calls this again.
     if (!isOpen.value) return;
-    // A click elsewhere has taken the focus away already.
+    // A click elsewhere has already taken the focus away.
     isDue.current = document.activeElement !== document.body;
     isOpen.value = false;
   };

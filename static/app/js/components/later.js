@@ -1,4 +1,4 @@
-/** What a new chat does without at first, fetched as one: reading conversations, which takes half of all code, and dialogs. */
+/** Code that a new chat does not need at first, in one chunk: reading conversations (half of all code) and dialogs. */
 
 import "../offline/register.js";
 

@@ -9,7 +9,7 @@ import { html } from "../html.js";
 /** @type {import("@preact/signals").Signal<Later|null>} */
 const later = signal(null);
 
-/** Fetches them before one is needed. */
+/** Fetch the components before one is needed. */
 export async function fetchLater() {
   later.value ??= await import("./later.js");
 }

@@ -1,4 +1,4 @@
-/** What is loaded as it is shown: it comes, or one reads why not, and tries again. */
+/** Loads data when a component is shown. On failure, shows the error and a button to try again. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -6,7 +6,7 @@ import { sentenceOf } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 
-/** Loads anew where `key` is another. @template T @param {() => Promise<T>} load @param {string} key */
+/** Load data, and load it again when `key` changes. @template T @param {() => Promise<T>} load @param {string} key */
 export function useLoaded(load, key) {
   const loaded = useSignal(/** @type {T|null} */ (null));
   const problem = useSignal("");

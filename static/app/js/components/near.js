@@ -1,9 +1,9 @@
-/** What is far from the window is not drawn until it comes near. */
+/** Draws elements far from the window only when they come near. */
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 
-/** Drawn at once, wherever it stands. */
+/** Code up to this size is drawn at once, wherever it is. */
 export const EAGER_CHARS = 20_000;
 const MARGIN = "100%";
 
@@ -21,15 +21,18 @@ function tell(entries) {
   }
 }
 
-/** Whether the element came near the window, once and for all. @param {{current: HTMLElement|null}} element @param {boolean} isLazy */
+/**
+ * Return whether the element has come near the window. Once true, it stays true.
+ * @param {{current: HTMLElement|null}} element @param {boolean} isLazy
+ */
 export function useNear(element, isLazy) {
   const isNear = useSignal(!isLazy);
   useLayoutEffect(() => {
     const target = element.current;
     if (!target || isNear.value) return undefined;
-    // On paper nothing is far.
+    // A sheet for printing is drawn as a whole.
     if (target.closest(".print-sheet")) return void (isNear.value = true);
-    // The margin is that of the list, which scrolls; not every browser knows it.
+    // The margin extends the list, which is what scrolls. Not every browser supports it.
     observer ??= new IntersectionObserver(tell, /** @type {IntersectionObserverInit} */ ({ scrollMargin: MARGIN }));
     waiting.set(target, () => (isNear.value = true));
     observer.observe(target);

@@ -1,13 +1,15 @@
-/** Makes the rows of a list one stop of Tab: arrows move between them, and aside to a row's menu; Home and End lead to
- * its ends, also where their rows are not drawn or loaded yet. */
+/**
+ * Makes the rows of a list one stop of Tab: arrows move between them, and sideways to a row's menu. Home and End lead
+ * to the ends of the list, even if the rows there are not drawn or loaded yet.
+ */
 
 import { useLayoutEffect } from "preact/hooks";
 
 const ROWS = ".row-link";
 const MENUS = ".row-menu";
-/** Stands below the last row while there are more to load. */
+/** Exists below the last row while there are more rows to load. */
 const MORE = ".load-more";
-/** Rows, and the places of those that are far. */
+/** Lists of rows, and the placeholders of distant ones. */
 const STRETCHES = "ul:has(.row), ul[aria-hidden=true]";
 
 /** @param {{current: HTMLElement|null}} list */
@@ -16,7 +18,7 @@ export function useOneTabStop(list) {
     const element = /** @type {HTMLElement} */ (list.current);
     /** @type {HTMLElement|null} */
     let stop = null;
-    /** The end that is on its way into view. @type {"Home"|"End"|null} */
+    /** The end of the list that is being scrolled into view. @type {"Home"|"End"|null} */
     let sought = null;
     const rows = () => /** @type {HTMLElement[]} */ ([...element.querySelectorAll(ROWS)]);
     const settle = () => {

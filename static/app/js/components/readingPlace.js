@@ -1,4 +1,4 @@
-/** Where the reader is: at the bottom, at a message that was asked for, or anywhere. It stays so while the list changes. */
+/** The reader's place: at the bottom, at a requested message, or elsewhere. It is kept while the list changes. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -7,9 +7,9 @@ import { isAtNewest } from "../state/pages.js";
 /** @typedef {import("../state/types.js").Thread} Thread */
 
 const AT_BOTTOM_PX = 56;
-/** Of the screen: what is taller is shown from its beginning. */
+/** The share of the screen beyond which a message is shown from its beginning. */
 const TALL_SHARE = 0.8;
-/** What is held to: the end of the list, the message with an id, or (null) what the reader scrolled to. */
+/** The place that is kept: the end of the list, a message by its id, or null for what the reader scrolled to. */
 const BOTTOM = Symbol("bottom");
 
 /** @param {HTMLElement} element */
@@ -26,7 +26,7 @@ export function useReadingPlace(thread) {
 
   const look = (/** @type {HTMLElement} */ element) => {
     isAway.value = distanceToBottom(element) >= AT_BOTTOM_PX;
-    // A message that was asked for is let go by the reader, not by a list that grows around it.
+    // The reader leaves a requested message, not a list that grows around it.
     if (typeof held.current !== "string") held.current = !isAway.value && isAtNewest(latest.current) ? BOTTOM : null;
   };
   const settle = () => {
@@ -68,7 +68,7 @@ export function useReadingPlace(thread) {
     letGo() {
       if (typeof held.current === "string") held.current = null;
     },
-    /** What is opened stays where it is, and the list grows below it. */
+    /** Keep an element in place that is being opened, so that the list grows below it. */
     noteClick(/** @type {MouseEvent} */ { target }) {
       if (target instanceof Element && target.closest("summary, [aria-expanded]")) held.current = null;
     },
@@ -82,23 +82,23 @@ function bringIntoView(scroller, messageId) {
   message?.scrollIntoView({ block: isTall ? "start" : "center" });
 }
 
-/** For the eye, and for who goes on from there by key. @param {string} messageId */
+/** Highlight and focus a message, so that the reader can go on from there by keyboard. @param {string} messageId */
 function pointOut(messageId) {
   for (const before of document.querySelectorAll(".message.is-found")) before.classList.remove("is-found");
   const message = document.getElementById(`m-${messageId}`);
   if (!message) return;
-  // Read, so that the highlight begins again where it was shown already.
+  // Reading this property restarts the highlight if it was shown before.
   void message.offsetWidth;
   message.classList.add("is-found");
   message.tabIndex = -1;
   message.focus({ preventScroll: true });
 }
 
-/** Older messages arrive above: what the reader looks at stays where it is. */
+/** Keep what the reader looks at in place when older messages arrive above it. */
 function useAnchor(/** @type {{current: HTMLElement|null}} */ scroller, /** @type {Thread} */ thread) {
   const before = useRef({ first: "", top: 0 });
   const first = thread.ids[0] ?? "";
-  // By its place and not by the list's height: the newest ones may go at the same time.
+  // Measure a message, not the height of the list: the newest messages may be dropped at the same time.
   const topOf = (/** @type {string} */ id) => document.getElementById(`m-${id}`)?.getBoundingClientRect().top ?? 0;
   if (before.current.first && before.current.first !== first) before.current = { ...before.current, top: topOf(before.current.first) };
   useLayoutEffect(() => {

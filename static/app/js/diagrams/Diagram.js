@@ -1,4 +1,4 @@
-/** A Mermaid block as a picture. It is drawn in a sandboxed frame, for what it says was written by a model. */
+/** A Mermaid block as a picture. A sandboxed frame draws it, because a model wrote the code. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -8,11 +8,11 @@ import { t } from "../i18n.js";
 
 const FIRST_HEIGHT = 160;
 const MOST_HEIGHT = 1600;
-/** What takes longer to draw is shown as it is written. */
+/** A longer diagram takes too long to draw and is shown as code. */
 const MOST_CHARS = 50_000;
 
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-/** The theme of the place that it stands in, such as a sheet of paper. @param {Element} place */
+/** Return whether the diagram's place is dark, which on a sheet for printing differs from the page. @param {Element} place */
 function isDark(place) {
   const scheme = getComputedStyle(place).colorScheme;
   return scheme === "dark" || (scheme !== "light" && darkScheme.matches);
@@ -20,7 +20,7 @@ function isDark(place) {
 
 const PARTS = ["history", "summary", "system", "recall", "tools", "profile"];
 
-/** The colours that Mermaid makes all others of, by ours. */
+/** Mermaid's base colours, from which it derives all others, by our variables. */
 const COLOURS = {
   background: "--paper",
   textColor: "--ink",
@@ -48,7 +48,7 @@ const COLOURS = {
   ...Object.fromEntries(PARTS.map((part, at) => [`pie${at + 1}`, `--part-${part}`])),
 };
 
-/** Their values in the theme that the page is in: a variable itself has both. @param {HTMLElement} element */
+/** Return the current colours of the variables, because a variable itself holds both themes. @param {HTMLElement} element */
 function colours(element) {
   const before = element.style.color;
   const found = Object.entries(COLOURS).map(([name, variable]) => {
@@ -59,15 +59,15 @@ function colours(element) {
   return { darkMode: isDark(element), pieOpacity: 1, ...Object.fromEntries(found) };
 }
 
-/** @param {string} code @param {string} language @param {boolean} [isOpen] it may still grow */
+/** @param {string} code @param {string} language @param {boolean} [isOpen] the block may still grow */
 export const isDiagram = (code, language, isOpen = false) => language.toLowerCase() === "mermaid" && !isOpen && code.length <= MOST_CHARS;
 
 /** @param {{code: string}} props */
 export function Diagram({ code }) {
   const frame = useRef(/** @type {HTMLIFrameElement|null} */ (null));
-  /** 0 until it is drawn. */
+  /** 0 until the diagram is drawn. */
   const height = useSignal(0);
-  /** On paper: browsers leave frames such as this one blank. As an image it runs no script and asks nobody for anything. */
+  /** A data URL for printing, because browsers leave such frames blank. As an image, it runs no script and loads nothing. */
   const picture = useSignal("");
   const isBroken = useSignal(false);
   const showsCode = useSignal(false);

@@ -1,4 +1,4 @@
-/** Thumbs under an answer; a bad one may get a reason. */
+/** Thumbs below an answer. A bad rating may get a reason. */
 
 import { Icon } from "../components/icons.js";
 import { Menu } from "../components/Menu.js";

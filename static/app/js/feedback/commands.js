@@ -1,4 +1,4 @@
-/** What the person thinks of answers, as far as the open chat shows them. */
+/** The user's ratings of the answers in the open chat. */
 
 import { effect, signal } from "@preact/signals";
 import { get, put, remove } from "../api.js";
@@ -7,10 +7,10 @@ import { currentId, showToast } from "../state/store.js";
 
 /** @typedef {{rating: "good"|"bad", reason: string}} Rating */
 
-/** By message. */
+/** Ratings by message id. */
 export const ratings = signal(/** @type {Record<string, Rating>} */ ({}));
 
-// Without an answer the thumbs are as if nothing was said: they can be pressed again.
+// If loading fails, the thumbs look unused and can be pressed again.
 effect(() => {
   const id = currentId.value;
   if (!id) return;
@@ -23,7 +23,7 @@ effect(() => {
   );
 });
 
-/** @param {string} id of the answer @param {Rating|null} rating null takes it back */
+/** @param {string} id of the answer @param {Rating|null} rating null removes the rating */
 export async function rate(id, rating) {
   const before = ratings.value;
   const { [id]: _gone, ...others } = before;

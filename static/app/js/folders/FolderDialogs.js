@@ -1,4 +1,4 @@
-/** Makes or changes a folder, and moves a conversation to one. */
+/** Dialogs that create or change a folder, and move conversations to one. */
 
 import { moveSelected } from "../bulk/commands.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
@@ -15,7 +15,7 @@ export function FolderDialog({ folder, moves }) {
     event.preventDefault();
     const form = new FormData(event.target);
     const fields = { name: form.get("name"), instructions: form.get("instructions") };
-    // Until agents are loaded there was none to choose: the folder keeps its own.
+    // Until the agents are loaded, the user could not choose one, so the folder keeps its agent.
     const chosen = state.value.agents.length ? { agent: form.get("agent") || null } : {};
     const saved = await saveFolder(folder, { ...fields, ...chosen });
     if (!saved) return;
@@ -41,7 +41,7 @@ export function FolderDialog({ folder, moves }) {
   <//>`;
 }
 
-/** @param {{conversation: import("../state/types.js").Conversation|null}} props null: all that are selected */
+/** @param {{conversation: import("../state/types.js").Conversation|null}} props null for all selected ones */
 export function MoveDialog({ conversation }) {
   const moveTo = (/** @type {string|null} */ folder) => (conversation ? moveConversation(conversation.id, folder) : moveSelected(folder));
   const current = conversation?.folder ?? "";

@@ -1,4 +1,4 @@
-/** The files of a folder, which every chat in it has. */
+/** The files of a folder, which are available in each of its chats. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** The folders in the sidebar: each opens to its conversations. */
+/** The folders in the sidebar. Each opens to show its conversations. */
 
 import { useSignal } from "@preact/signals";
 import { ConversationRow } from "../components/ConversationRow.js";
@@ -13,7 +13,7 @@ import { askToDeleteFolder, beginIn, loadFolder, openFolderDialog, toggleFolder 
 import { takesChats, target } from "./dragging.js";
 import { byFolder, chosenFolder, folders, nextCursors, openFolders } from "./store.js";
 
-/** So many stand above the chats; of the others only those that are open, chosen, or hold what waits. */
+/** Show this many folders, and beyond them only those that are open, chosen, or contain something unread. */
 const SHOWN = 12;
 
 export function FolderGroups() {

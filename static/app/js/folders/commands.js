@@ -1,4 +1,4 @@
-/** What a person does with folders: open, make, change, delete, and move conversations between them. */
+/** Opening, creating, changing and deleting folders, and moving conversations between them. */
 
 import { get, patch, post, query, remove } from "../api.js";
 import { changeConversation, loadListing, nameOf, sentenceOf } from "../commands/conversations.js";
@@ -13,7 +13,7 @@ import { byFolder, chosenFolder, folderNamed, folders, keepOpen, nextCursors, op
 const LISTED = 30;
 const MOST = 100;
 
-/** @param {() => Promise<unknown>} work @returns {Promise<boolean>} whether it was done; else the person was told */
+/** @param {() => Promise<unknown>} work @returns {Promise<boolean>} whether it was done; otherwise an error is shown */
 async function attempt(work) {
   try {
     await work();
@@ -28,15 +28,15 @@ export const loadFolders = () =>
   attempt(async () => {
     folders.value = (await get("/folders")).items;
     const isOpen = (/** @type {string} */ id) => openFolders.value.has(id);
-    // The others are read again when they open.
+    // Closed folders are read again when they open.
     nextCursors.value = Object.fromEntries(Object.entries(nextCursors.value).filter(([id]) => isOpen(id)));
     await Promise.all(folders.value.filter(({ id }) => isOpen(id)).map(({ id }) => readFolder(id, null)));
   });
 
-/** The next page of what is in it. @param {string} id */
+/** Load the next page of a folder. @param {string} id */
 export const loadFolder = (id) => attempt(() => readFolder(id, nextCursors.value[id] ?? null));
 
-/** @param {string} id @param {string|null} cursor null: from the top, as far down as it was loaded; what is not there any more goes */
+/** @param {string} id @param {string|null} cursor null reads again what was loaded, and drops chats that are gone */
 async function readFolder(id, cursor) {
   const known = new Map(cursor ? [] : inFolder(id).map((one) => [one.id, one.last_activity_at]));
   const limit = Math.min(MOST, Math.max(LISTED, known.size));
@@ -60,7 +60,7 @@ export function toggleFolder(id) {
   if (isOpen && !(id in nextCursors.value)) loadFolder(id);
 }
 
-/** A chat that begins in it. @param {string} id */
+/** Start a new chat in a folder. @param {string} id */
 export function beginIn(id) {
   chosenFolder.value = id;
   goTo(null);
@@ -79,7 +79,7 @@ export async function moveConversation(id, folder) {
   showToast(text, "plain", { name: t("Undo"), run: () => changeConversation(id, { folder: before }), about: id });
 }
 
-/** @param {Folder|null} folder null makes one @param {Record<string, unknown>} fields @returns {Promise<Folder|null>} */
+/** @param {Folder|null} folder null for a new one @param {Record<string, unknown>} fields @returns {Promise<Folder|null>} */
 export async function saveFolder(folder, fields) {
   /** @type {Folder|null} */
   let saved = null;
@@ -104,7 +104,7 @@ export function askToDeleteFolder({ id, name }) {
   changeUi({ dialog: { kind: "confirm", title: t("Delete {name}?", { name }), text, action: t("Delete"), onConfirm } });
 }
 
-/** @param {Folder|null} folder null makes one @param {(folder: string) => unknown} [moves] what then goes there */
+/** @param {Folder|null} folder null for a new one @param {(folder: string) => unknown} [moves] called with the saved folder's id, to move chats there */
 export const openFolderDialog = (folder, moves) => changeUi({ dialog: { kind: "folder", folder, moves } });
 
 /** @param {import("../state/types.js").Conversation} conversation */

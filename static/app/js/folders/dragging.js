@@ -1,17 +1,17 @@
-/** Chats are dragged onto a folder, or out of it. The menu of each chat does the same by keyboard. */
+/** Dragging chats into a folder or out of it. The menu of each chat does the same by keyboard. */
 
 import { signal } from "@preact/signals";
 import { moveConversation } from "./commands.js";
 
 const KIND = "application/x-palimpsest-chat";
 
-/** Over which place a chat is held: the id of a folder, "" for none of them; null while nothing is dragged there. */
+/** The place below a dragged chat: a folder's id, "" outside all folders, or null if nothing is dragged there. */
 export const target = signal(/** @type {string|null} */ (null));
 
 /** @param {string} id */
 export const dragged = (id) => (/** @type {DragEvent} */ event) => event.dataTransfer?.setData(KIND, id);
 
-/** What makes an element take chats. @param {string|null} folder */
+/** Return the event handlers that let an element accept chats. @param {string|null} folder */
 export const takesChats = (folder) => ({
   onDragOver: (/** @type {DragEvent} */ event) => {
     if (!event.dataTransfer?.types.includes(KIND)) return;

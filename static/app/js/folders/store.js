@@ -1,4 +1,4 @@
-/** The folders of the person: which there are, which are open in the sidebar, and where a new chat will go. */
+/** The user's folders: which exist, which are open in the sidebar, and where the next chat begins. */
 
 import { computed, signal } from "@preact/signals";
 import { conversations } from "../state/store.js";
@@ -11,12 +11,12 @@ const OPEN = "folders.open";
 
 export const folders = signal(/** @type {Folder[]} */ ([]));
 export const openFolders = signal(new Set((recall(OPEN) ?? "").split(",").filter(Boolean)));
-/** By folder: where its next page begins; null when all of it is there. */
+/** Where the next page of each folder begins; null if all of it is loaded. */
 export const nextCursors = signal(/** @type {Record<string, string|null>} */ ({}));
 /** The folder in which the next new chat begins. */
 export const chosenFolder = signal(/** @type {string|null} */ (null));
 
-/** What is known to be in each folder, the most recently used first. */
+/** The known conversations of each folder, most recently used first. */
 export const byFolder = computed(() => {
   /** @type {Record<string, Conversation[]>} */
   const found = {};

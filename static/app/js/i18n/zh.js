@@ -1,4 +1,4 @@
-/** The sentences of the page in Chinese, by their English, in its order. What counts has one form: see `plural`. */
+/** Chinese translations of the page's sentences, in the page's order. A sentence with a number has one form: see `plural`. */
 
 export { serverSentences } from "./zh_server.js";
 

@@ -1,4 +1,4 @@
-/** What the server says in a sentence, in Chinese. `{}` is filled there; here it comes as `{0}`, `{1}` and so on. */
+/** Chinese translations of the server's sentences. Each `{}` in English is `{0}`, `{1}` and so on in Chinese. */
 
 /** @type {Record<string, string>} */
 export const serverSentences = {

@@ -1,4 +1,4 @@
-/** Brings chats of other programs along: upload, progress, and a report of what could not be read. */
+/** Imports chats of other programs: upload, progress, and a report of what could not be read. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "../components/Dialog.js";
@@ -27,7 +27,7 @@ export function ImportDialog() {
     if (!file || sending.value) return;
     const isOpen = leaving.current;
     await sendExport(file);
-    // Closed meanwhile, the dialog reads all anew when it opens.
+    // If the dialog was closed meanwhile, it reads everything again when it opens.
     if (isOpen === leaving.current && !isOpen.signal.aborted) follow();
   };
   const after = async (/** @type {Promise<boolean>} */ change) => (await change) && follow();
@@ -79,7 +79,7 @@ const Problems = ({ one: { problem_count: count, problems } }) =>
   html`<details><summary>${t("Could not be read: {n}", { n: exact(count) })}</summary>
     <ul>${problems.map(({ index, reason }) => html`<li>${t("Chat {n} of the file: {reason}", { n: exact(index + 1), reason: told(reason) })}</li>`)}</ul></details>`;
 
-/** What was not spent, and what it would be. */
+/** Render what continuing the imported chats would cost, as the import itself cost nothing. */
 function Costs() {
   const held = costs.value;
   if (!held?.conversations) return null;

@@ -17,13 +17,13 @@ const SEND_AGAIN_MS = 2000;
 
 export const imports = signal(/** @type {Import[]|null} */ (null));
 export const costs = signal(/** @type {Costs|null} */ (null));
-/** The file on its way: how much of it the server has, and whether the connection is broken. */
+/** The file being sent: how much the server has, and whether the connection is broken. */
 export const sending = signal(/** @type {Sending|null} */ (null));
 export const problem = signal("");
 
 const isGoingOn = (/** @type {Import} */ { state }) => state === "waiting" || state === "running";
 
-/** The imports that were done when the list of chats was read last; null until they are known. @type {Set<string>|null} */
+/** Imports that were done when the list of chats was last read; null until they are known. @type {Set<string>|null} */
 let listed = null;
 
 function noteDone() {
@@ -32,7 +32,7 @@ function noteDone() {
   listed = done;
 }
 
-/** Until nothing is going on; an import goes on without the page, too. @param {AbortSignal} until */
+/** Poll the imports until none is running. They go on without the page, too. @param {AbortSignal} until */
 export async function followImports(until) {
   let isLost = false;
   while (!until.aborted) {
@@ -53,7 +53,7 @@ export async function followImports(until) {
   }
 }
 
-/** Goes on where an earlier upload of the same file broke off. @param {File} file @returns {Promise<boolean>} whether it arrived */
+/** Upload an export, resuming an earlier upload of the same file. @param {File} file @returns {Promise<boolean>} whether it was uploaded */
 export async function sendExport(file) {
   const abort = new AbortController();
   sending.value = { id: "", name: file.name, share: 0, isBroken: false, abort };
@@ -70,7 +70,10 @@ export async function sendExport(file) {
   }
 }
 
-/** Sends the next part; where the connection breaks, asks until the server says what it has. @param {File} file @param {Import} held @param {AbortController} abort @returns {Promise<Import>} */
+/**
+ * Send the next part. If the connection breaks, poll until the server says how much it has.
+ * @param {File} file @param {Import} held @param {AbortController} abort @returns {Promise<Import>}
+ */
 async function sendPart(file, held, abort) {
   const { id, size_bytes: size, received_bytes: offset } = held;
   const tell = (/** @type {number} */ bytes, isBroken = false) => {
@@ -96,7 +99,10 @@ async function sendPart(file, held, abort) {
   }
 }
 
-/** The bytes themselves: a file that was changed or moved since cannot be read. @param {File} file @param {number} offset @param {number} bytes */
+/**
+ * Read a part of a file. A file that was changed or moved meanwhile cannot be read.
+ * @param {File} file @param {number} offset @param {number} bytes
+ */
 async function readPart(file, offset, bytes) {
   try {
     return new Blob([await file.slice(offset, offset + bytes).arrayBuffer()], { type: "application/octet-stream" });
@@ -105,20 +111,20 @@ async function readPart(file, offset, bytes) {
   }
 }
 
-/** Whether the same request may be answered later: no connection, a busy server, or another part that is expected. @param {unknown} error */
+/** Return whether a retry may succeed: no connection, a busy server, or a different part expected. @param {unknown} error */
 const mayPass = (error) =>
   error instanceof ApiError && (error.status === 0 || error.status === 409 || error.status === 429 || (error.status >= 500 && error.status !== 507));
 
-/** Stops sending; what arrived stays, to go on with. */
+/** Stop sending. A later upload resumes after the parts that arrived. */
 export function stopSending() {
   sending.value?.abort.abort();
   sending.value = null;
 }
 
-/** Goes on with an import that failed. @param {Import} one */
+/** Retry a failed import. @param {Import} one */
 export const tryAgain = (one) => change(() => post(`/imports/${one.id}/retry`));
 
-/** What was sent of a file, which its user still has. @param {Import} one */
+/** Delete the uploaded part of a file. The user still has the file. @param {Import} one */
 export const discard = (one) => change(() => remove(`/imports/${one.id}`));
 
 /** @param {() => Promise<unknown>} request @returns {Promise<boolean>} */

@@ -1,4 +1,4 @@
-/** Lets the service worker keep the offline page. Only where the browser has one: over TLS, or on this machine. */
+/** Registers the service worker that keeps the offline page. Browsers allow it only over TLS or on localhost. */
 
 const WORKER = "/service-worker.js";
 
@@ -6,5 +6,5 @@ const WORKER = "/service-worker.js";
 const { trustedTypes } = /** @type {{trustedTypes?: TrustedTypes}} */ (globalThis);
 const policy = trustedTypes?.createPolicy("service-worker", { createScriptURL: () => WORKER });
 
-// Refused in private windows of some browsers: then they show their own page.
+// Some browsers refuse this in private windows. Then they show their own offline page.
 navigator.serviceWorker?.register(policy?.createScriptURL(WORKER) ?? WORKER, { scope: "/" }).catch(() => {});

@@ -1,4 +1,4 @@
-/** Ctrl+P prints the whole chat: the browser's own print has only what is loaded. */
+/** Ctrl+P prints the whole chat, because the browser's own print contains only what is loaded. */
 
 import { currentConversation } from "../state/store.js";
 

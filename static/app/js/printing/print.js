@@ -1,4 +1,4 @@
-/** Prints a whole conversation, also what the page has not loaded. */
+/** Prints a whole conversation, including messages that the page has not loaded. */
 
 import { render } from "preact";
 import { fileUrl, get, query } from "../api.js";
@@ -16,7 +16,7 @@ import { belongsToAnswer } from "../state/tools.js";
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
 
 const PAGE = 200;
-/** What is not drawn by then stays a blank. */
+/** Diagrams that are not drawn by then stay blank. */
 const DRAWN_WITHIN_MS = 30_000;
 
 /** @param {{id: string, title: string}} conversation */
@@ -28,7 +28,7 @@ export async function printConversation({ id, title }) {
     sheet.className = "print-sheet prose-page";
     document.body.append(sheet);
     render(html`<${Sheet} title=${title} messages=${messages} />`, sheet);
-    // What is drawn after the first rendering: formulas, colours, images, diagrams.
+    // Formulas, highlighting, images and diagrams are drawn after the first rendering.
     await new Promise((resolve) => setTimeout(resolve));
     for (const frame of sheet.querySelectorAll("iframe")) frame.loading = "eager";
     await drawDiagrams(sheet);
@@ -40,7 +40,7 @@ export async function printConversation({ id, title }) {
   }
 }
 
-/** @param {HTMLElement} sheet @returns {Promise<void>} when all of them are, or take too long, which is told */
+/** @param {HTMLElement} sheet @returns {Promise<void>} resolves when all are drawn, or with a toast after DRAWN_WITHIN_MS */
 const drawDiagrams = (sheet) =>
   new Promise((resolve) => {
     const countOpen = () => sheet.querySelectorAll(".diagram[aria-busy=true]").length;
@@ -68,7 +68,7 @@ function removeSheet(sheet) {
   sheet.remove();
 }
 
-/** Oldest first. @param {string} id @returns {Promise<ViewMessage[]>} */
+/** Read all messages, oldest first. @param {string} id @returns {Promise<ViewMessage[]>} */
 async function readAll(id) {
   /** @type {any[][]} */
   const pages = [];

@@ -1,4 +1,4 @@
-/** The person's prompts: make, change, delete; those that operators offer are shown beside them. */
+/** The user's prompts, to create, change and delete, and the prompts that operators offer. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

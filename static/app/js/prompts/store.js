@@ -1,4 +1,4 @@
-/** The prompts of the person and those that operators offer, as far as they were loaded. */
+/** The user's prompts and those that operators offer, once they are loaded. */
 
 import { signal } from "@preact/signals";
 import { get } from "../api.js";
@@ -14,14 +14,14 @@ export async function loadPrompts() {
   prompts.value = (await get("/prompts")).items;
 }
 
-/** With the first slash that is typed: most chats need none. Without an answer the next slash asks again. */
+/** Load the prompts when the first slash is typed, as most chats need none. After a failure, the next slash tries again. */
 export function wantPrompts() {
   loading ??= loadPrompts().catch(() => {
     loading = null;
   });
 }
 
-/** Those that have each of the words in their name, purpose or text. @param {string} typed */
+/** Return the prompts that contain each of the words in their name, purpose or text. @param {string} typed */
 export function promptsWith(typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return prompts.value.filter(({ name, about, text }) => {
@@ -30,7 +30,10 @@ export function promptsWith(typed) {
   });
 }
 
-/** The person's own stands before one of the operators of the same name. @param {string} typed `/…` @returns {Prompt[]} */
+/**
+ * Return the prompts that match. The user's own prompt replaces an operator's one of the same name.
+ * @param {string} typed `/…` @returns {Prompt[]}
+ */
 export function promptsFor(typed) {
   const start = typed.slice(1).toLowerCase();
   const found = prompts.value.filter(({ name }) => name.startsWith(start));

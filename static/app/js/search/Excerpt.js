@@ -1,4 +1,4 @@
-/** The sentence in which something was found, with the words that were asked for marked. */
+/** The sentence in which something was found, with the search terms marked. */
 
 import { html } from "../html.js";
 

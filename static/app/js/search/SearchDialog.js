@@ -1,4 +1,4 @@
-/** Search over everything that was said, with filters; a result opens at its message. */
+/** Search in all messages and memory, with filters. A result opens at its message. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

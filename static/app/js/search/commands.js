@@ -1,4 +1,4 @@
-/** Searches what was said, within a folder, an agent, a time or one side of the talk. */
+/** Searches messages and memory, filtered by folder, agent, time or speaker. */
 
 import { get, query } from "../api.js";
 import { changeUi } from "../state/store.js";
@@ -12,7 +12,7 @@ const LIMIT = 30;
 /** @type {Filters} */
 export const NO_FILTERS = { q: "", folder: "", agent: "", role: "", from: "", to: "" };
 
-/** @param {Filters} filters @returns {Promise<Hit[]>} the best match first */
+/** @param {Filters} filters @returns {Promise<Hit[]>} best match first */
 export async function searchSaid({ q, folder, agent, role, from, to }) {
   return (await get(`/memory/search${query({ q, folder, agent, role, after: from, as_of: to, limit: LIMIT })}`)).items;
 }

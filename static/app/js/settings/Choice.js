@@ -1,4 +1,4 @@
-/** One setting of a few values, with what it is for. */
+/** Renders one setting with a few values, and a note about its purpose. */
 
 import { html } from "../html.js";
 

@@ -1,4 +1,4 @@
-/** The end of an account: its user says so with the password. */
+/** Deletes the user's account, after asking for the password. */
 
 import { useSignal } from "@preact/signals";
 import { remove } from "../api.js";

@@ -1,4 +1,4 @@
-/** What a person wants every answer to heed. */
+/** The user's instructions for every answer. */
 
 import { useSignal } from "@preact/signals";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** What a person's model calls took in the last 30 days, by day. */
+/** Tokens and cost of the user's model calls in the last 30 days, by day. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** What a person can set for themselves, and what belongs to their account. */
+/** The settings of the user and of their account. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -26,7 +26,7 @@ const ACCOUNT_PAGES = [
   [t("Two-factor sign-in"), "/accounts/2fa/"],
   [t("Signed-in devices"), "/accounts/sessions/"],
 ];
-/** Each in its own language, so that whoever does not read this page's finds theirs. @type {[string, string][]} */
+/** Each language is named in itself, so that users find theirs without reading the page's language. @type {[string, string][]} */
 const LANGUAGES = [
   ["", t("Same as the browser")],
   ["en", "English"],
@@ -74,12 +74,12 @@ export function SettingsDialog() {
   <//>`;
 }
 
-/** How the page looks and answers. @param {{change: Change}} props */
+/** Render the settings of appearance and input. @param {{change: Change}} props */
 function PageSettings({ change }) {
   const { language, text_size: size, text_width: width, send_key: key, notifications } = personal.value;
   const choose = (/** @type {keyof Settings} */ name) => (/** @type {string} */ value) => change({ [name]: value || null });
   const switchNotifications = async (/** @type {boolean} */ on) => {
-    // The browser asks where nobody has answered it yet.
+    // The browser shows its prompt only if the user has not decided yet.
     if ((await change({ notifications: on })) && on) await allowNotifications();
   };
   return html`<${Choice} title=${t("Language")} name="language" value=${language ?? ""} options=${LANGUAGES} onChoose=${choose("language")} />

@@ -1,4 +1,4 @@
-/** What a person has set for themselves: kept on the server, so that every device has it. */
+/** The user's settings, stored on the server, so that every device has them. */
 
 import { signal } from "@preact/signals";
 import { patch } from "../api.js";
@@ -11,11 +11,11 @@ import { boot } from "../boot.js";
 
 export const personal = signal(boot.settings);
 
-/** Stores the change and applies it; a failure is thrown, and nothing has changed. @param {Partial<Settings>} change */
+/** Store a change and apply it. On failure, throw and change nothing. @param {Partial<Settings>} change */
 export async function changeSettings(change) {
   personal.value = await patch("/me/settings", change);
   const { text_size: size, text_width: width } = personal.value;
   Object.assign(document.documentElement.dataset, { textSize: size, textWidth: width });
-  // Every sentence is read once, when the page starts.
+  // Reload, because every sentence is translated once, when the page starts.
   if ("language" in change) location.reload();
 }

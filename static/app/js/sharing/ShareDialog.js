@@ -1,4 +1,4 @@
-/** Makes, shows and revokes the link to a read-only snapshot of a conversation. */
+/** Creates, shows and revokes the link to a read-only snapshot of a conversation. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -69,7 +69,7 @@ export function ShareDialog({ conversation }) {
   <//>`;
 }
 
-/** It has an end that an update does not take away unasked. @param {Share|null|undefined} share */
+/** Return whether the link has an end, which an update then keeps by default. @param {Share|null|undefined} share */
 const endsLater = (share) => Boolean(share?.expires_at && new Date(share.expires_at) > new Date());
 
 /** @param {{share: Share}} props */

@@ -1,4 +1,4 @@
-/** A shared conversation, for whoever has its link. */
+/** A shared conversation, for anybody who has its link. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

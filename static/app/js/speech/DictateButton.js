@@ -1,4 +1,4 @@
-/** Begins and ends dictation. Not in a folder where the browser has no speech recognition. */
+/** Starts and stops dictation. Renders nothing if the browser has no speech recognition. */
 
 import { Icon } from "../components/icons.js";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** Reads an answer aloud, or stops. Not in a folder where the browser has no voice. */
+/** Reads an answer aloud, or stops. Renders nothing if the browser has no speech synthesis. */
 
 import { Icon } from "../components/icons.js";
 import { html } from "../html.js";

@@ -1,4 +1,4 @@
-/** Writes into the message box what is said, by the browser's own speech recognition. */
+/** Writes dictated text into the message box, with the browser's own speech recognition. */
 
 import { effect } from "@preact/signals";
 import { language, locale, t } from "../i18n.js";
@@ -7,7 +7,7 @@ import { currentId, showToast } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { isListening, Recognition } from "./store.js";
 
-/** Between what was said in one go. */
+/** The separator between dictated phrases. */
 const SPACE = language.startsWith("zh") ? "" : " ";
 
 /** @type {import("./store.js").Recogniser|null} */
@@ -17,7 +17,7 @@ export function stopDictation() {
   recogniser?.stop();
 }
 
-/** Behind what stands in the box. Whoever writes, sends or leaves meanwhile ends it. */
+/** Append dictated text to the draft. Typing, sending or leaving the chat ends dictation. */
 export function startDictation() {
   if (!Recognition || recogniser) return;
   const chat = currentId.value;

@@ -1,4 +1,4 @@
-/** Reads an answer aloud by the browser's own voices, where it has any. */
+/** Reads an answer aloud with the browser's own voices, if it has any. */
 
 import { effect, signal } from "@preact/signals";
 import { plainText } from "../format.js";
@@ -23,13 +23,13 @@ const SCRIPTS = [
   [/\p{Script=Devanagari}/u, "hi"],
 ];
 
-/** Kept while they are spoken: some browsers forget whom to tell of the end. @type {SpeechSynthesisUtterance[]} */
+/** Keep the utterances while they are spoken: some browsers otherwise never fire their end event. @type {SpeechSynthesisUtterance[]} */
 let current = [];
 
-/** Sentence by sentence, for some voices fall silent in long texts. @param {string} markdown @returns {string[]} */
+/** Split a text into sentences, because some voices fall silent in long texts. @param {string} markdown @returns {string[]} */
 export const piecesOf = (markdown) => (plainText(markdown).match(PIECE) ?? []).map((piece) => piece.trim()).filter(Boolean);
 
-/** By the letters; Latin ones are taken for the language of the page, which may itself use others. @param {string} text */
+/** Return the language of the script. Latin text counts as the page's language, or as English on a Chinese page. @param {string} text */
 export function voiceLanguage(text) {
   const found = SCRIPTS.find(([script]) => script.test(text));
   return found ? found[1] : language.startsWith("zh") ? "en" : language;
@@ -43,7 +43,7 @@ export function readAloud({ id, text }) {
     spoken.lang = voiceLanguage(piece);
     return spoken;
   });
-  // Another reading may have begun by the time this one is told to be over.
+  // Another reading may have begun before this one's end event.
   const end = () => current === pieces && stopReading();
   const last = pieces.at(-1);
   if (!last) return;
@@ -62,7 +62,7 @@ export function stopReading() {
   speechSynthesis.cancel();
 }
 
-// Who leaves the chat is done listening; a voice would go on after a reload, too.
+// Stop when the user leaves the chat or the page: a voice would go on even after a reload.
 if (canRead) {
   effect(() => {
     currentId.value;

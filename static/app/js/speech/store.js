@@ -1,4 +1,4 @@
-/** Whether the browser can write down what is said, and does so now. */
+/** Whether the browser can recognise speech, and whether it is listening. */
 
 import { signal } from "@preact/signals";
 
@@ -10,7 +10,7 @@ import { signal } from "@preact/signals";
 
 const { SpeechRecognition, webkitSpeechRecognition } = /** @type {Record<string, any>} */ (globalThis);
 
-/** Undefined where the browser has none. @type {(new () => Recogniser)|undefined} */
+/** Undefined if the browser has no speech recognition. @type {(new () => Recogniser)|undefined} */
 export const Recognition = SpeechRecognition ?? webkitSpeechRecognition;
 
 export const isListening = signal(false);

@@ -1,17 +1,17 @@
-/** Where something that was found or recalled stands. Pure. */
+/** Addresses of search results and recalled texts. Pure functions. */
 
-/** @param {Record<string, any>} source @param {string|null} [openId] the conversation of a source that names none */
+/** @param {Record<string, any>} source @param {string|null} [openId] the conversation for a source without one */
 export function addressOfSource(source, openId = null) {
   if (source.message_id) return `/c/${source.conversation_id ?? openId}#m-${source.message_id}`;
   if (source.day) return `/memory?day=${encodeURIComponent(source.day)}`;
   return source.conversation_id ? `/c/${source.conversation_id}` : "/memory";
 }
 
-/** Whether another user said it: it has no place of one's own. @param {Record<string, any>} source */
+/** Return whether another user said it, so that the current user has no page for it. @param {Record<string, any>} source */
 export const isShared = (source) => source.kind === "shared";
 
 /**
- * What `/c/<id>#m-<message>` names; null where it names none.
+ * Return the ids in `/c/<id>#m-<message>`; null for a missing one.
  * @param {{pathname: string, hash: string}} address @returns {{id: string|null, messageId: string|null}}
  */
 export function placeIn({ pathname, hash }) {

@@ -1,4 +1,4 @@
-/** Months as a calendar shows them. A day is `2026-11-21`, a month `2026-11`; neither has a time zone. Pure. */
+/** Months of a calendar. A day is `2026-11-21`, a month `2026-11`; neither has a time zone. Pure functions. */
 
 /** @param {string} day */
 export const monthOf = (day) => day.slice(0, 7);
@@ -12,7 +12,7 @@ export function shiftMonth(month, by) {
   return `${Math.floor(moved / 12)}-${two((moved % 12) + 1)}`;
 }
 
-/** Weeks from Monday on; null where a day belongs to another month. @param {string} month @returns {(string|null)[][]} */
+/** Return the weeks of a month, from Monday on, with null for days of other months. @param {string} month @returns {(string|null)[][]} */
 export function weeksOf(month) {
   const year = Number(month.slice(0, 4));
   const index = Number(month.slice(5)) - 1;

@@ -1,4 +1,4 @@
-/** Days side by side: what was remembered, and the tokens that were used. Pure. */
+/** Bars for a chart of days: entries remembered and tokens used. Pure functions. */
 
 /**
  * @typedef {{day: string, entry_count: number, input_tokens: number, output_tokens: number}} DayStats
@@ -13,7 +13,7 @@ function shiftDay(day, by) {
 }
 
 /**
- * The `count` days up to `today`, oldest first; a day of nothing is there too.
+ * Return the `count` days up to `today`, oldest first, including days without data.
  * @param {DayStats[]} stats @param {string} today @param {number} count @returns {DayBar[]}
  */
 export function barsOf(stats, today, count) {

@@ -1,4 +1,4 @@
-/** What events tell of a conversation's context: its compactions, and how full it is. Pure. */
+/** A conversation's context as events describe it: its compactions, and how full it is. Pure functions. */
 
 /** @typedef {import("./types.js").Compaction} Compaction */
 /** @typedef {import("./types.js").Happening} Happening */
@@ -18,7 +18,7 @@ export function upsertCompaction(compactions, event) {
     id: event.compaction_id,
     status,
     strategy: event.strategy,
-    // The event does not bring it; what was known before it was done is not it.
+    // Events do not contain the summary. A summary from before the status changed is stale.
     summary: known?.status === status ? known.summary : null,
     message_count: event.message_count,
     first_position: known?.first_position ?? null,
@@ -40,7 +40,10 @@ export function contextUse(event) {
   return { used, budget, parts: withQuestion, isExact: Boolean(event.exact), waiting: waitingSpan(event) };
 }
 
-/** What left the context before a summary of it was written, as a divider. @param {Record<string, any>} event @returns {Compaction|null} */
+/**
+ * Return a divider for messages that left the context before their summary was written, or null.
+ * @param {Record<string, any>} event @returns {Compaction|null}
+ */
 function waitingSpan({ left_out: count, left_out_last_position: last, left_out_extract: hasExtract }) {
   if (!count || last === null || last === undefined) return null;
   return {
@@ -57,7 +60,10 @@ function waitingSpan({ left_out: count, left_out_last_position: last, left_out_e
   };
 }
 
-/** The dividers of a thread: its compactions, and what waits for one. @param {import("./types.js").Thread} thread @returns {Compaction[]} */
+/**
+ * Return the dividers of a thread: its compactions, and the messages that wait for a summary.
+ * @param {import("./types.js").Thread} thread @returns {Compaction[]}
+ */
 export function dividersOf({ compactions, context }) {
   const shown = compactions.filter(({ status }) => status === "done" || status === "running");
   const waiting = context?.waiting;

@@ -1,4 +1,4 @@
-/** What stands in the composer: text, uploads on their way, and what was not sent. */
+/** The composer's content: text, uploads, and messages that were not sent. */
 
 import { computed, signal } from "@preact/signals";
 import { t } from "../i18n.js";
@@ -9,34 +9,34 @@ import { currentId } from "./store.js";
  * @typedef {{key: string, chat: string|null, name: string, preview: string, share: number, error: string,
  *   attached: import("./types.js").Attached|null, abort: AbortController}} Upload
  * @typedef {{clientId: string, text: string, attached: import("./types.js").Attached[], parent?: string}} Outgoing
- * @typedef {Outgoing & {reason?: string}} Unsent `reason`: why it came back; without one it is on its way
+ * @typedef {Outgoing & {reason?: string}} Unsent `reason`: why it came back; missing while it is being sent
  */
 
 export const draftText = signal("");
-/** What the last command answered; shown until it is closed or a message is sent. */
+/** The result of the last command, shown until it is closed or a message is sent. */
 export const answerOfCommand = signal(/** @type {import("../commands/slash.js").CommandAnswer|null} */ (null));
-/** Which of the offered commands Tab takes; -1 while none are offered, until something else is written. */
+/** Index of the offered command that Tab takes; -1 hides the offers until the text changes. */
 export const chosenCommand = signal(0);
-/** Which of the own messages is being written anew. */
+/** The user's message that is being edited. */
 export const editedId = signal(/** @type {string|null} */ (null));
-/** By message, what was typed in its place; also while another chat is open. @type {Map<string, string>} */
+/** Edited texts by message id, kept while another chat is open. @type {Map<string, string>} */
 export const editedTexts = new Map();
-/** The answer after which the next message goes, in a branch of its own. */
+/** The answer after which the next message begins a new branch. */
 export const branchAfter = signal(/** @type {string|null} */ (null));
-/** A long text that was pasted; it may go as a file instead. */
+/** A long pasted text, which may be attached as a file instead. */
 export const longPaste = signal("");
-/** What came back into the composer of this chat. */
+/** The message that came back into the composer of this chat. */
 export const notSent = signal(/** @type {Unsent|null} */ (null));
-/** The client ids of what this page is sending. */
+/** Client ids of messages that this page is sending. */
 const onItsWay = new Set();
 
-/** It was saved, or given up. @param {string} messageId */
+/** End editing a message, after it was saved or given up. @param {string} messageId */
 export function stopEditing(messageId) {
   editedTexts.delete(messageId);
   if (editedId.value === messageId) editedId.value = null;
 }
 
-/** The whole draft, as its writer left it. An emptied one is sent no more. @param {string|null} chat @param {string} text */
+/** Replace the whole draft. An emptied draft discards the message that came back. @param {string|null} chat @param {string} text */
 export function changeDraft(chat, text) {
   draftText.value = text;
   chosenCommand.value = 0;
@@ -46,19 +46,19 @@ export function changeDraft(chat, text) {
   writeUnsent(chat, null);
 }
 
-/** Until it is acknowledged, or came back, its words and files are kept where a reload finds them. @param {string|null} chat @param {Outgoing} outgoing */
+/** Store a message while it is being sent, so that a reload does not lose it. @param {string|null} chat @param {Outgoing} outgoing */
 export function noteSending(chat, outgoing) {
   onItsWay.add(outgoing.clientId);
   writeUnsent(chat, outgoing);
 }
 
-/** It is stored, or goes from another chat. @param {string|null} chat @param {Outgoing} outgoing */
+/** Remove the copy of a message that has arrived, or is now sent from another chat. @param {string|null} chat @param {Outgoing} outgoing */
 export function noteSent(chat, { clientId }) {
   onItsWay.delete(clientId);
   if (readUnsent(chat)?.clientId === clientId) writeUnsent(chat, null);
 }
 
-/** Into the composer, before what was typed since. @param {string|null} chat @param {Unsent} unsent */
+/** Return a message to the composer, before the text typed since. @param {string|null} chat @param {Unsent} unsent */
 export function giveBack(chat, unsent) {
   const isHere = currentId.value === chat;
   const { clientId, text, attached, parent } = unsent;
@@ -75,7 +75,7 @@ export function giveBack(chat, unsent) {
   notSent.value = unsent;
 }
 
-/** Shows what this browser kept of a chat that is opened. @param {string|null} chat */
+/** Show the stored draft of a chat that is opened. @param {string|null} chat */
 export function restoreDraft(chat) {
   draftText.value = readDraft(chat);
   chosenCommand.value = 0;
@@ -84,11 +84,11 @@ export function restoreDraft(chat) {
   const isBack = unsent !== null && !onItsWay.has(unsent.clientId);
   notSent.value = isBack ? unsent : null;
   branchAfter.value = (isBack && unsent.parent) || null;
-  // The page that sent it was closed before an answer came.
+  // The page that sent the message was closed before the response arrived.
   if (isBack && !unsent.reason) giveBack(chat, { ...unsent, reason: t("The server did not answer. Check your connection and try again.") });
 }
 
-/** What somebody has begun to write stays: the text comes below it. @param {string|null} chat @param {string} text */
+/** Append a text to the draft. @param {string|null} chat @param {string} text */
 export function addToDraft(chat, text) {
   const begun = (chat === currentId.value ? draftText.value : readDraft(chat)).trimEnd();
   const whole = begun ? `${begun}\n\n${text}` : text;
@@ -99,7 +99,7 @@ export function addToDraft(chat, text) {
 const allUploads = signal(/** @type {Upload[]} */ ([]));
 export const uploads = computed(() => allUploads.value.filter((upload) => upload.chat === currentId.value));
 
-/** The conversation of a new chat is being made; until then a second Send does nothing. */
+/** Whether the conversation of a new chat is being created; a second Send waits for it. */
 export const isCreating = signal(false);
 
 /** @param {Upload[]} added */
@@ -107,21 +107,24 @@ export function addUploads(...added) {
   setUploads([...allUploads.value, ...added]);
 }
 
-/** What is uploaded stays with its draft, also after a reload. @param {Upload[]} all */
+/** Set the uploads, and store the finished ones with their drafts, so that a reload keeps them. @param {Upload[]} all */
 function setUploads(all) {
   const chats = new Set([...allUploads.value, ...all].map(({ chat }) => chat));
   allUploads.value = all;
   for (const id of chats) writeDraftFiles(id, all.flatMap(({ chat, attached }) => (chat === id && attached ? [attached] : [])));
 }
 
-/** What this browser kept with the draft of a chat. @param {string|null} chat */
+/** Restore the stored files of a chat's draft. @param {string|null} chat */
 function restoreUploads(chat) {
   if (allUploads.value.some((upload) => upload.chat === chat)) return;
   const files = readDraftFiles(chat);
   if (files.length) addUploads(...files.map((file) => uploaded(file, chat)));
 }
 
-/** A file that the server has already. @param {import("./types.js").Attached} attached @param {string|null} chat @returns {Upload} */
+/**
+ * Return the upload of a file that the server already has.
+ * @param {import("./types.js").Attached} attached @param {string|null} chat @returns {Upload}
+ */
 export const uploaded = (attached, chat) => ({
   key: attached.id,
   chat,
@@ -146,7 +149,7 @@ export function dropUpload(key) {
   setUploads(allUploads.value.filter((one) => one.key !== key));
 }
 
-/** What stood in the composer of this chat was taken over. @param {string|null} chat */
+/** Remove the uploads from a chat's composer, because a message has taken them over. @param {string|null} chat */
 export function clearUploads(chat) {
   for (const upload of allUploads.value) if (upload.chat === chat) dropUpload(upload.key);
 }

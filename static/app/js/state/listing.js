@@ -1,4 +1,4 @@
-/** The sidebar: which conversations are known and in which order. Pure. */
+/** The sidebar: which conversations are known, and their order. Pure functions. */
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").Conversation} Conversation */
@@ -16,7 +16,10 @@ export function loadListing(state, happening) {
   return { ...state, conversations, listing };
 }
 
-/** What began, or was used, while the first page was on its way. @param {State} state @param {State["conversations"]} asked as they were before */
+/**
+ * Return conversations that were created or used while the first page was loading.
+ * @param {State} state @param {State["conversations"]} asked as they were at the request
+ */
 function usedSince({ listing, conversations }, asked) {
   if (listing.query || listing.showsArchived) return [];
   return listing.ids.filter((id) => {
@@ -25,7 +28,7 @@ function usedSince({ listing, conversations }, asked) {
   });
 }
 
-/** What is known of a conversation changes; one that was not listed yet joins. @param {State} state @returns {State} */
+/** Update a conversation, and list it if it belongs to the list. @param {State} state @returns {State} */
 export function putConversation(state, /** @type {Conversation} */ conversation) {
   const conversations = {
     ...state.conversations,
@@ -57,13 +60,16 @@ export function forgetConversation(state, id) {
 export function noteRun(state, event) {
   const conversation = state.conversations[event.conversation_id];
   if (!conversation) return state;
-  // The end of an earlier answer may come late.
+  // The end of an earlier answer may arrive late.
   if (event.type === "run.finished" && conversation.active_run && conversation.active_run.id !== event.run_id) return state;
   const active_run = event.type === "run.started" ? { id: event.run_id, message_id: event.message_id } : null;
   return { ...state, conversations: { ...state.conversations, [conversation.id]: { ...conversation, active_run } } };
 }
 
-/** What waits for the user there; what the event does not name is as before. @param {State} state @param {Happening} event @returns {State} */
+/**
+ * Update what waits for the user in a conversation. Fields missing from the event stay the same.
+ * @param {State} state @param {Happening} event @returns {State}
+ */
 export function noteAttention(state, { conversation_id: id, unread, waiting_calls: waitingCalls }) {
   const known = state.conversations[id];
   if (!known) return state;
@@ -71,7 +77,10 @@ export function noteAttention(state, { conversation_id: id, unread, waiting_call
   return { ...state, conversations: { ...state.conversations, [id]: changed } };
 }
 
-/** All that waits for the user, listed or not; what is not among it does not wait any more. @param {State} state @param {Happening} happening @returns {State} */
+/**
+ * Replace everything that waits for the user, listed or not. Conversations that are not included do not wait any more.
+ * @param {State} state @param {Happening} happening @returns {State}
+ */
 export function loadAttention(state, { items }) {
   const conversations = { ...state.conversations };
   for (const [id, known] of Object.entries(conversations))
@@ -80,6 +89,6 @@ export function loadAttention(state, { items }) {
   return { ...state, conversations };
 }
 
-/** @param {Conversation} conversation @returns {boolean} whether its user has something to do or to read there */
+/** @param {Conversation} conversation @returns {boolean} whether there is something for the user to do or read */
 export const waits = ({ unread, waiting_calls: calls, archived, temporary }) =>
   !archived && !temporary && (Boolean(calls) || Boolean(unread));

@@ -1,4 +1,4 @@
-/** What the memory page shows: where the reader is, and which days hold entries. */
+/** State of the memory page: where the reader is, and which days have entries. */
 
 import { signal } from "@preact/signals";
 
@@ -40,7 +40,7 @@ export const olderDaysCursor = signal(/** @type {string|null} */ (null));
 export const daysProblem = signal("");
 /** Null until they are loaded. */
 export const memorySettings = signal(/** @type {MemorySettings|null} */ (null));
-/** Agents that share their memory. */
+/** Agents with a shared memory. */
 export const sharedMemories = signal(/** @type {SharedMemory[]} */ ([]));
-/** Entries that wait for approval. */
+/** Number of entries that wait for approval. */
 export const waitingCount = signal(0);

@@ -1,4 +1,4 @@
-/** One message: from the server's shape to what is shown, and what deltas do to it. Pure. */
+/** Messages: converts the server's form into the view's, and applies deltas. Pure functions. */
 
 import { countChars, dropChars, takeChars } from "./text.js";
 import { toolOf, toolsOfParts } from "./tools.js";
@@ -46,7 +46,7 @@ export function viewMessage(raw, known) {
   };
 }
 
-/** @param {Record<string, any>} told of an event, or of a message that was loaded @returns {import("./types.js").MemoryNote} */
+/** @param {Record<string, any>} told by an event, or with a loaded message @returns {import("./types.js").MemoryNote} */
 export const noteOf = ({ entry_id: entryId, day, preview, type }) => ({
   entryId,
   day,
@@ -62,7 +62,7 @@ function joinTexts(parts, type, glue) {
     .join(glue);
 }
 
-/** The answer of a run that has just begun, before anything of it is known. @returns {ViewMessage} */
+/** Return the answer of a run that has just begun, before anything about it is known. @returns {ViewMessage} */
 export function emptyAnswer(/** @type {Record<string, any>} */ started, /** @type {number} */ position) {
   return viewMessage({
     id: started.message_id,
@@ -78,8 +78,8 @@ export function emptyAnswer(/** @type {Record<string, any>} */ started, /** @typ
 }
 
 /**
- * A delta begins at `offset`. What is known already is not taken twice; with a hole before it, nothing is
- * taken and the message says so.
+ * Append a delta, which begins at `offset`. Skip text that is already known. If text before it is missing, append
+ * nothing and set `hasGap`.
  * @param {ViewMessage} message @param {{offset: number, text: string, at?: string}} delta @returns {ViewMessage}
  */
 export function appendText(message, delta) {
@@ -98,7 +98,7 @@ export function appendReasoning(message, delta) {
   if (delta.offset === 0 && end >= message.reasoningChars)
     return { ...message, reasoning: delta.text, reasoningChars: end, thinkingSince: message.thinkingSince ?? delta.at ?? null };
   if (end <= message.reasoningChars) return message;
-  // Reasoning cannot be asked for again; the completed message brings what is missing here.
+  // Reasoning cannot be requested again, but the completed message contains all of it.
   const hole = delta.offset > message.reasoningChars ? "…" : "";
   const news = dropChars(delta.text, Math.max(0, message.reasoningChars - delta.offset));
   return {
@@ -110,7 +110,7 @@ export function appendReasoning(message, delta) {
 }
 
 /**
- * The text from `offset` to its present end.
+ * Replace the text from `offset` on by the snapshot, which reaches its current end.
  * @param {ViewMessage} message @param {{offset: number, text: string, at?: string}} snapshot @returns {ViewMessage}
  */
 export function applySnapshot(message, snapshot) {

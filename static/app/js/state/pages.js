@@ -1,4 +1,4 @@
-/** What loaded pages do to a conversation: its newest one, those beside it, or a window further up. Pure. */
+/** Loaded pages of a conversation: the newest one, the ones beside it, or a window further up. Pure functions. */
 
 import { viewMessage } from "./messages.js";
 import { belongsToAnswer } from "./tools.js";
@@ -6,16 +6,16 @@ import { belongsToAnswer } from "./tools.js";
 /** @typedef {import("./types.js").Thread} Thread */
 /** @typedef {{items: any[], next_cursor: string|null, newer_cursor?: string|null}} Page */
 
-/** In the page, once the reader has scrolled far back. */
+/** The most messages in the page once the reader has scrolled far back. */
 const MOST_MESSAGES = 280;
 
-/** Whether the newest message is loaded. Else a window is shown, and what happens at the end is not put into it. */
+/** Return whether the newest message is loaded. Otherwise a window is shown, to which no new messages are added. */
 export const isAtNewest = (/** @type {Thread} */ thread) => thread.newerCursor === null;
 
 /** @param {Thread} thread @param {import("./types.js").ActiveRun|null} run @returns {Thread} */
 export const withRun = (thread, run) => ({ ...thread, run, liveAnswer: run?.message_id ?? thread.liveAnswer });
 
-/** In place of whatever was shown. @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
+/** Replace the shown messages by a loaded page. @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
 export function loadPage(thread, { conversation, page, compactions }) {
   const messages = viewPage(page, thread.messages);
   const newerCursor = page.newer_cursor ?? null;
@@ -40,8 +40,8 @@ export function loadPage(thread, { conversation, page, compactions }) {
 }
 
 /**
- * A page that was asked for before the view was replaced has no place in it. `leavesNewest`: who scrolls back through
- * thousands leaves the newest behind, or the page would grow with them.
+ * Prepend an older page, but drop it if the view was replaced since it was requested. `leavesNewest`: drop the newest
+ * messages, or the page would grow with every page that the reader scrolls back.
  * @param {Thread} thread @param {string} before @param {Page} page @param {boolean} [leavesNewest] @returns {Thread}
  */
 export function prependPage(thread, before, page, leavesNewest = false) {
@@ -57,18 +57,21 @@ export function prependPage(thread, before, page, leavesNewest = false) {
   };
 }
 
-/** The oldest `most` of them, as a window further up; all of them while something is on its way to the end. @param {Thread} thread @param {number} most @returns {Thread} */
+/**
+ * Keep the oldest `most` messages as a window further up, but keep all while an answer or a sent message is under way.
+ * @param {Thread} thread @param {number} most @returns {Thread}
+ */
 function leaveNewest(thread, most) {
   if (thread.ids.length <= most || thread.run || thread.pending.length) return thread;
   const ids = thread.ids.slice(0, most);
   const messages = Object.fromEntries(ids.map((id) => [id, thread.messages[id]]));
-  // A newer page that is on its way belongs behind what is left here, and is dropped.
+  // A newer page that is still loading does not follow the kept messages, and will be dropped.
   return { ...thread, ids, messages, newerCursor: String(thread.messages[ids[most - 1]].position), isLoadingNewer: false };
 }
 
 /**
- * With the last of them the newest messages are there, and what happens is followed again: from the number that was
- * read before the page, so that nothing is missed in between.
+ * Append a newer page. With the last page, events apply again, from the number that was read before the page, so that
+ * none is missed.
  * @param {Thread} thread @param {string} after @param {Page} page @param {Record<string, any>} conversation
  * @returns {Thread}
  */
@@ -91,7 +94,7 @@ const viewPage = (page, known = {}) =>
   page.items.filter((raw) => !belongsToAnswer(raw)).map((raw) => keepNewer(viewMessage(raw, known[raw.id]), known[raw.id]));
 
 /**
- * What was streamed while the page was on its way stays in view until the events after the page bring it again.
+ * Keep text that was streamed while the page was loading, until the events after the page bring it again.
  * @param {import("./types.js").ViewMessage} loaded @param {import("./types.js").ViewMessage} [known]
  */
 function keepNewer(loaded, known) {

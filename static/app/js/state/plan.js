@@ -1,19 +1,20 @@
-/** A plan as a picture: which step stands where, and which lines lead to it. Pure. */
+/** The layout of a plan: the place of each step, and the lines that lead to it. Pure functions. */
 
 /**
  * @typedef {{id: string, title: string, task: string, dependencies: string[], round: number, state: string,
  *   attempts: number, result: string}} PlanStep
  * @typedef {{layer: number, row: number}} Place
  * @typedef {Place & {step: PlanStep}} Placed
- * @typedef {{from: Placed, to: Placed, through: Place[]}} Line `through`: its place in each layer that it passes
+ * @typedef {{from: Placed, to: Placed, through: Place[]}} Line `through`: the line's place in each layer that it passes
  * @typedef {{placed: Placed[], lines: Line[], layers: number, rows: number}} PlanPicture
  */
 
 const OVER = new Set(["done", "failed", "skipped"]);
 
 /**
- * A step stands one layer behind the last one it needs; a later round behind all before it. A line that passes a
- * layer has a row of its own there, so that it crosses no step. What other lines say already has none.
+ * Lay out a plan. A step is one layer after the last step that it depends on, and a later round comes after all steps
+ * before it. A line that passes a layer gets a row of its own there, so that it crosses no step. Dependencies that
+ * other lines imply get no line.
  * @param {PlanStep[]} steps @returns {PlanPicture}
  */
 export function drawPlan(steps) {
@@ -35,7 +36,7 @@ export function drawPlan(steps) {
 const between = (from, to) =>
   Array.from({ length: to.layer - from.layer - 1 }, (_, at) => ({ layer: from.layer + 1 + at, row: 0 }));
 
-/** Where the lines to each place come from, one layer before. @param {Line[]} lines @returns {Map<Place, Place[]>} */
+/** Map each place to the places one layer before, where its lines come from. @param {Line[]} lines @returns {Map<Place, Place[]>} */
 function placesBefore(lines) {
   /** @type {Map<Place, Place[]>} */
   const before = new Map();
@@ -46,7 +47,10 @@ function placesBefore(lines) {
   return before;
 }
 
-/** By what the step waits for, or what that waits for. @param {string} id @param {PlanStep} step @param {PlanStep[]} steps @param {Set<string>} [seen] @returns {boolean} */
+/**
+ * Return whether the step depends on `id`, directly or through other steps.
+ * @param {string} id @param {PlanStep} step @param {PlanStep[]} steps @param {Set<string>} [seen] @returns {boolean}
+ */
 function isNeeded(id, step, steps, seen = new Set([step.id])) {
   return step.dependencies.some((needed) => {
     if (needed === id) return true;
@@ -57,7 +61,10 @@ function isNeeded(id, step, steps, seen = new Set([step.id])) {
   });
 }
 
-/** Near to where their lines come from; lines stand behind all steps, where they need little room. @param {Place[]} layer @param {Map<Place, Place[]>} before */
+/**
+ * Assign rows near to where the lines come from. Lines come after all steps, where they need little room.
+ * @param {Place[]} layer @param {Map<Place, Place[]>} before
+ */
 function putInRows(layer, before) {
   const wishes = new Map(layer.map((place) => [place, meanRow(before.get(place) ?? []) + ("step" in place ? 0 : 2 * LAST)]));
   const ordered = [...layer].sort((a, b) => (wishes.get(a) ?? 0) - (wishes.get(b) ?? 0));
@@ -66,7 +73,7 @@ function putInRows(layer, before) {
 
 const LAST = 1e6;
 
-/** What waits for nothing comes behind what does. @param {Place[]} places */
+/** Return the mean row, or LAST if there is none, so that steps without dependencies come after the others. @param {Place[]} places */
 const meanRow = (places) => (places.length ? places.reduce((sum, { row }) => sum + row, 0) / places.length : LAST);
 
 /** @param {PlanStep[]} steps @returns {Map<string, number>} */
@@ -82,7 +89,7 @@ function layersOf(steps) {
   return layers;
 }
 
-/** What is needed first comes first; steps that wait for each other come as they were given. @param {PlanStep[]} steps */
+/** Sort steps after their dependencies. Steps that depend on each other keep their order. @param {PlanStep[]} steps */
 function inOrder(steps) {
   /** @type {PlanStep[]} */
   const ordered = [];
@@ -97,7 +104,7 @@ function inOrder(steps) {
   return ordered;
 }
 
-/** Of a run that has ended, nothing is under way any more. @param {PlanStep[]} steps */
+/** Mark the unfinished steps of a run that has ended as skipped. @param {PlanStep[]} steps */
 export const endSteps = (steps) =>
   steps.map((step) => (OVER.has(step.state) ? step : { ...step, state: "skipped" }));
 

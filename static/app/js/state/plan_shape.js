@@ -1,4 +1,4 @@
-/** The picture of a plan in pixels: boxes with whole titles, lines around them, arrows. Pure. */
+/** The shape of a plan in pixels: boxes with wrapped titles, lines around them, and arrows. Pure functions. */
 
 /**
  * @typedef {import("./plan.js").Place} Place
@@ -15,21 +15,24 @@ const TEXT_SIZE = 13;
 const MARGIN = 2;
 const GAP = { right: 44, down: 34 };
 const BESIDE = 12;
-/** The row of a line where no step stands. */
+/** The size of a row that contains lines only. */
 const THIN = 18;
 const ARROW = 7;
 const MOST_LINES = 12;
 const WIDE_SIGN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff00-\uff60\p{Extended_Pictographic}]/u;
-/** A word with the spaces behind it, or one sign of a script that has no spaces. */
+/** A word with the spaces after it, or one character of a script without spaces. */
 const WORD = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uff60]+\s*|\s+/gu;
 
-/** About, for there is no page to measure it on: too wide rather than too narrow. @param {string} text */
+/**
+ * Estimate the width of a text, as there is no page to measure it on. The result is rather too wide than too narrow.
+ * @param {string} text
+ */
 const widthOf = (text) => [...text].reduce((sum, sign) => sum + TEXT_SIZE * (WIDE_SIGN.test(sign) ? 1 : 0.6), 0);
 
 /** @param {string} title @param {number} width @returns {string[]} */
 export function wrapTitle(title, width) {
   const most = Math.floor(width / (TEXT_SIZE * 0.6));
-  // A word that fits no line is cut.
+  // Split a word that is longer than a line.
   const words = (title.match(WORD) ?? []).flatMap((word) => (widthOf(word.trimEnd()) > width ? (word.match(new RegExp(`.{1,${most}}`, "gu")) ?? []) : [word]));
   /** @type {string[]} */
   const lines = [];
@@ -43,8 +46,8 @@ export function wrapTitle(title, width) {
 }
 
 /**
- * From left to right where that fits, else downward, with steps as narrow as they must be to stand beside each other. What
- * fits in neither direction is as wide as it is: the page makes it smaller.
+ * Shape the plan from left to right if that fits, otherwise downward, with steps narrow enough to fit beside each
+ * other. If neither fits, return the narrower shape, which the page shrinks.
  * @param {import("./plan.js").PlanPicture} picture @param {number} room @returns {PlanShape}
  */
 export function shapePlan(picture, room) {
@@ -55,7 +58,10 @@ export function shapePlan(picture, room) {
   return down.width <= room || down.width < right.width ? down : right;
 }
 
-/** Of a step, where all rows stand beside each other; no narrower than most words are. @param {import("./plan.js").PlanPicture} picture @param {number} room @param {number} most */
+/**
+ * Return the width of a step at which all rows fit beside each other, but no less than most words need.
+ * @param {import("./plan.js").PlanPicture} picture @param {number} room @param {number} most
+ */
 function fittingWidth({ placed, rows }, room, most) {
   const wide = new Set(placed.map(({ row }) => row)).size;
   const rest = room - 2 * MARGIN - BESIDE * (rows - 1) - THIN * (rows - wide);
@@ -93,7 +99,7 @@ function shape({ placed, lines, layers, rows }, width, isDown) {
 }
 
 /**
- * Sideways only between the layers, where nothing stands.
+ * Draw a line. It moves sideways only between the layers, where there are no boxes.
  * @param {import("./plan.js").Line} line @param {number} begin @param {Spread} along @param {Spread} across
  * @param {(onward: number, beside: number) => string} at @returns {Edge}
  */
@@ -116,7 +122,7 @@ function drawEdge({ from, to, through }, begin, along, across, at) {
 
 /** @typedef {ReturnType<typeof spread>} Spread */
 
-/** One behind the other. @param {number} count @param {number} gap @param {(index: number) => number} sizeOf */
+/** Place items one after the other. @param {number} count @param {number} gap @param {(index: number) => number} sizeOf */
 function spread(count, gap, sizeOf) {
   const sizes = Array.from({ length: count }, (_, index) => sizeOf(index));
   const starts = sizes.map((_, index) => MARGIN + sizes.slice(0, index).reduce((sum, size) => sum + size + gap, 0));

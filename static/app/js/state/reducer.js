@@ -1,4 +1,4 @@
-/** The one reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
+/** The only reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
 
 import { contextUse } from "./context.js";
 import { forgetConversation, loadAttention, loadListing, noteAttention, noteRun, putConversation } from "./listing.js";
@@ -36,7 +36,10 @@ export function initialState() {
   };
 }
 
-/** Of two changes of one thing only the last offers a way back. @param {import("./types.js").Toast} shown @param {import("./types.js").Toast} next */
+/**
+ * Return whether the next toast replaces this one: only the last change of a thing can be undone.
+ * @param {import("./types.js").Toast} shown @param {import("./types.js").Toast} next
+ */
 const isReplaced = (shown, next) => shown.action?.about !== undefined && shown.action.about === next.action?.about;
 
 /** @type {Record<string, (state: State, happening: Happening) => State>} */
@@ -76,7 +79,7 @@ const OURS = {
     ),
   "thread/failed": (state, { id, isMissing, message }) =>
     changeThread(state, id, (thread) => {
-      // What is shown stays: it was only not read again.
+      // Keep the messages that are shown: only reading them again failed.
       if (thread.status === "ready" && !isMissing) return thread;
       return { ...thread, status: isMissing ? "missing" : "failed", error: message };
     }),
@@ -137,7 +140,10 @@ function changeThread(state, id, change) {
   return changed === thread ? state : { ...state, threads: { ...state.threads, [id]: changed } };
 }
 
-/** It was deleted here or elsewhere; where it is open, its thread says so. @param {State} state @param {string} id @returns {State} */
+/**
+ * Remove a deleted conversation. If it is open, keep its thread, which says that it is gone.
+ * @param {State} state @param {string} id @returns {State}
+ */
 function loseConversation(state, id) {
   const left = forgetConversation(state, id);
   return state.currentId === id ? { ...left, threads: state.threads } : left;
@@ -145,7 +151,10 @@ function loseConversation(state, id) {
 
 const KEPT_THREADS = 6;
 
-/** What is told of one answer is not for another chat. @param {State} before @param {Happening} happening @returns {State} */
+/**
+ * Open a conversation. Close the panel of a run, which belongs to the previous chat.
+ * @param {State} before @param {Happening} happening @returns {State}
+ */
 function openConversation(before, { id }) {
   const isLeft = before.ui.panel === "run" && id !== before.currentId;
   const state = isLeft ? { ...before, ui: { ...before.ui, panel: null } } : before;

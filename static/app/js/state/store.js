@@ -1,4 +1,4 @@
-/** The one store. Components read it, commands and the socket dispatch to it. */
+/** The only store. Components read it; commands and the socket dispatch to it. */
 
 import { computed, signal } from "@preact/signals";
 import { initialState, reduce } from "./reducer.js";
@@ -32,20 +32,20 @@ export const currentThread = computed(() => {
   return id === null ? null : (state.value.threads[id] ?? null);
 });
 
-/** The conversation's, or the one chosen for a new chat; null while only the default one is there. */
+/** The conversation's agent, or the one chosen for a new chat; null until the agents are loaded. */
 export const currentAgent = computed(() => {
   const { agents, chosenAgent } = state.value;
   const wanted = currentId.value === null ? chosenAgent : currentConversation.value?.agent;
   return agents.find((agent) => agent.name === wanted) ?? agents.find((agent) => agent.is_default) ?? null;
 });
 
-/** How the next message is answered: as the conversation says, else as its agent does. */
+/** How the next message is answered: in the conversation's mode, or else its agent's. */
 export const currentMode = computed(() => {
   const chosen = currentId.value === null ? state.value.chosenMode : currentConversation.value?.mode;
   return chosen ?? currentAgent.value?.mode ?? "react";
 });
 
-/** What there is to choose from, with what is chosen already. */
+/** The models to choose from, with the current one even if it is not offered. */
 export const offeredModels = computed(() =>
   models.value.filter((model) => model.is_offered || model.id === currentModel.value?.id),
 );
@@ -67,7 +67,7 @@ let toastId = 0;
 const TOAST_MS = 5000;
 const TOAST_WITH_ACTION_MS = 10_000;
 
-/** @param {string} text @param {"plain"|"bad"} [tone] @param {import("./types.js").ToastAction} [action] a way back */
+/** @param {string} text @param {"plain"|"bad"} [tone] @param {import("./types.js").ToastAction} [action] e.g. an undo */
 export function showToast(text, tone = "plain", action) {
   toastId += 1;
   const id = toastId;

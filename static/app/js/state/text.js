@@ -1,4 +1,4 @@
-/** Text addressed as the server does it: by Unicode code points, where JavaScript counts UTF-16 units. */
+/** Text indexed as on the server, by Unicode code points, while JavaScript counts UTF-16 units. */
 
 /** @param {string} text */
 export function countChars(text) {
@@ -12,7 +12,7 @@ export function countChars(text) {
   return count;
 }
 
-/** The index in UTF-16 units of code point number `chars`. @param {string} text @param {number} chars */
+/** Return the index of code point number `chars`, in UTF-16 units. @param {string} text @param {number} chars */
 function indexOfChar(text, chars) {
   let index = 0;
   for (let seen = 0; seen < chars && index < text.length; seen += 1) {

@@ -1,4 +1,4 @@
-/** One open conversation: what its events do to it. Pure. */
+/** One open conversation, and how events change it. Pure functions. */
 
 import { contextUse, upsertCompaction } from "./context.js";
 import { appendReasoning, appendText, applySnapshot, emptyAnswer, noteOf, viewMessage } from "./messages.js";
@@ -38,8 +38,8 @@ export function emptyThread(id) {
 const UNCOUNTED = new Set(["text.delta", "reasoning.delta", "message.snapshot", "conversation.deleted"]);
 
 /**
- * Facts are taken once and in order; after a hole nothing is taken until the replay has filled it. One without a
- * number is for the sidebar: here it comes again, with its number.
+ * Apply an event. Numbered events apply once and in order; after a gap, none applies until the replay has filled it. An
+ * event without a number is for the sidebar, and comes again with its number.
  * @param {Thread} thread @param {Happening} event @returns {Thread}
  */
 export function applyEvent(thread, event) {
@@ -105,15 +105,15 @@ function applyFact(thread, event) {
       return addNotice(thread, event, "hook");
     case "conversation.deleted":
       return { ...emptyThread(thread.id), status: "missing" };
-    case "conversation.attention": // for the list
-    case "usage": // the totals come with run.finished
+    case "conversation.attention": // only for the list
+    case "usage": // run.finished contains the totals
       return thread;
     default:
       return thread;
   }
 }
 
-/** Where it shows another branch now, only the server knows what is in it. */
+/** Mark the thread as stale if the conversation shows another branch now, whose messages only the server knows. */
 function noteConversation(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ conversation) {
   const isStale = thread.isStale || (thread.branch ?? conversation.branch) !== conversation.branch;
   return { ...withRun(thread, conversation.active_run ?? null), isStale };
@@ -127,20 +127,20 @@ function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, an
 }
 
 /**
- * In its place by its parent: what came after the parent belongs to another branch. While the newest messages are
- * not loaded it has none: it comes with them.
+ * Place a new message after its parent. Messages that followed the parent belong to another branch. If the newest
+ * messages are not loaded, leave it out: it will be loaded with them.
  */
 function placeNew(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
   if (!isAtNewest(thread)) return thread;
   const messages = { ...thread.messages, [message.id]: message };
-  // What was sent into an answer may be told before its beginning: it stays behind it.
+  // A message that was sent into an answer may arrive before the answer begins. It stays after the answer.
   const isBehind = (/** @type {string} */ id) => messages[id].isInjected && messages[id].parent === message.id;
   const before = branchBefore(thread, message).filter((id) => !isBehind(id));
   return { ...thread, messages, ids: [...before, message.id, ...thread.ids.filter(isBehind)] };
 }
 
 function branchBefore(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
-  // Sent while its parent is being written: it makes no branch.
+  // The message was sent while its parent was being written, so it begins no branch.
   if (message.isInjected) return thread.ids;
   if (!message.parent && message.role === "user") return [];
   const at = message.parent ? thread.ids.indexOf(message.parent) : -1;
@@ -166,7 +166,7 @@ function finishRun(/** @type {Thread} */ thread, /** @type {Happening} */ event)
   const run = thread.run?.id === event.run_id ? null : thread.run;
   const finished = changeMessage({ ...thread, run }, messageId, (message) => ({
     ...message,
-    // A run whose answer ended at a limit is complete, and says which limit it was.
+    // A run whose answer ended at a limit is complete, and its error names the limit.
     status: event.status === "complete" && event.error ? "cut" : event.status,
     hasGap: false,
     usage: event.usage ?? message.usage,
@@ -197,27 +197,30 @@ function changeAnswer(thread, event, change) {
   return changeMessage(thread, answerOfEvent(thread, event), change);
 }
 
-/** What a turn's end brings names no run: it stands with the answer that ended it. */
+/** Return the answer that an event belongs to. Events at the end of a turn name no run, and belong to the newest answer. */
 function answerOfEvent(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   if (!event.run_id) return newestId(thread, (message) => message.role === "assistant");
   return thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
 }
 
-/** Below the newest message, where the reader is. A replayed entry that says nothing was removed since. */
+/** Add a note below the newest message, where the reader is. A replayed entry without a text has been removed since. */
 function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   if (!event.preview) return dropNote(thread, event.entry_id);
   const note = noteOf(event);
   const holder = thread.ids.find((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
   if (holder === undefined)
     return changeMessage(thread, newestId(thread), (message) => ({ ...message, notes: [...message.notes, note] }));
-  // What was proposed is remembered now.
+  // A proposed entry is remembered now.
   return changeMessage(thread, holder, (message) => ({
     ...message,
     notes: message.notes.map((one) => (one.entryId === note.entryId ? note : one)),
   }));
 }
 
-/** None where it is not loaded. @param {Thread} thread @param {(message: ViewMessage) => boolean} [fits] */
+/**
+ * Return the id of the newest message that fits, or undefined if it is not loaded.
+ * @param {Thread} thread @param {(message: ViewMessage) => boolean} [fits]
+ */
 const newestId = (thread, fits = () => true) =>
   isAtNewest(thread) ? thread.ids.findLast((id) => fits(thread.messages[id])) : undefined;
 
@@ -230,10 +233,10 @@ export function dropNote(thread, entryId) {
   }));
 }
 
-/** What was sent during a run has its place now: before the answer that has seen it, or behind it. */
+/** Move the messages sent during a run to their final place: before the answer that has seen them, or after it. */
 function moveMessages(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   const messages = { ...thread.messages };
-  // The one that is no message of the user's; it may not be here yet.
+  // The answer is the item that is not a message of the user. It may not be loaded yet.
   const answerId = event.items.find((/** @type {any} */ item) => messages[item.message_id]?.role !== "user")?.message_id;
   for (const { message_id: id, position } of event.items) {
     const known = messages[id];
@@ -245,12 +248,12 @@ function moveMessages(/** @type {Thread} */ thread, /** @type {Happening} */ eve
   return { ...thread, messages, ids: thread.ids.toSorted((a, b) => messages[a].position - messages[b].position) };
 }
 
-/** Nothing that it said is kept; the receipt of what it wished for still stands below it. */
+/** Drop everything that a forgotten message said, but keep its forget proposal, whose receipt is shown below it. */
 function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
   return changeMessage(thread, raw.id, ({ run, forgetProposal }) => ({ ...viewMessage(raw), run, forgetProposal }));
 }
 
-/** A loaded page may hold it already: the number that the replay begins at was read before the page. */
+/** Add a notice. A loaded page may contain it already, because the replay begins at a number read before the page. */
 function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event, /** @type {string} */ kind) {
   if (thread.ids.some((id) => thread.messages[id].notices.some(({ seq }) => seq === event.seq))) return thread;
   return changeAnswer(thread, event, (message) => ({
@@ -259,7 +262,7 @@ function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event,
   }));
 }
 
-/** The sent message has arrived as a row; its stand-in at the end of the list goes. */
+/** Remove the pending message whose stored one has arrived. */
 function settlePending(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
   if (raw.role !== "user" || !thread.pending.length) return thread;
   const { text } = viewMessage(raw);

@@ -1,10 +1,10 @@
-/** The tool calls of an answer: from the server's shape to what is shown. Pure. */
+/** The tool calls of an answer: converts the server's form into the view's. Pure functions. */
 
 /** @typedef {import("./types.js").ToolCall} ToolCall */
 /** @typedef {import("./types.js").ViewMessage} ViewMessage */
 /** @typedef {{[field: string]: any}} Raw */
 
-/** @param {Raw} raw of an event, or beside a loaded message @returns {ToolCall} */
+/** @param {Raw} raw from an event, or of a loaded message @returns {ToolCall} */
 export const toolOf = (raw) => ({
   callId: raw.call_id,
   name: raw.name,
@@ -21,7 +21,10 @@ export const toolOf = (raw) => ({
   durationMs: raw.duration_ms ?? null,
 });
 
-/** What is known already keeps its moment. @param {ViewMessage} message @param {Raw} event @returns {ViewMessage} */
+/**
+ * Add or update a tool call. A known call keeps the time at which it was requested.
+ * @param {ViewMessage} message @param {Raw} event @returns {ViewMessage}
+ */
 export function upsertTool(message, event) {
   const known = message.tools.find((tool) => tool.callId === event.call_id);
   const told = toolOf(event);
@@ -32,13 +35,16 @@ export function upsertTool(message, event) {
 
 const OVER = new Set(["done", "failed"]);
 
-/** Since it was asked for, where the event itself does not say. @param {ToolCall} known @param {Raw} event */
+/** Return the time since the request, for an event that does not contain a duration. @param {ToolCall} known @param {Raw} event */
 function durationOf(known, event) {
   if (!OVER.has(event.state) || !known.askedAt || !event.at) return known.durationMs;
   return Math.max(0, Date.parse(event.at) - Date.parse(known.askedAt));
 }
 
-/** From the parts of a message that holds its calls itself. @param {Raw[]} parts @param {ViewMessage} [known] @returns {ToolCall[]} */
+/**
+ * Return the tool calls of a message that contains them as parts.
+ * @param {Raw[]} parts @param {ViewMessage} [known] @returns {ToolCall[]}
+ */
 export function toolsOfParts(parts, known) {
   const calls = parts.filter((part) => part.type === "tool_call");
   if (!calls.length) return known?.tools ?? [];
@@ -51,7 +57,7 @@ export function toolsOfParts(parts, known) {
   });
 }
 
-/** A message that only carries calls or a result; it is shown as part of its answer. @param {Raw} raw */
+/** Return whether a message only carries calls or a result, so that it is shown as part of its answer. @param {Raw} raw */
 export function belongsToAnswer(raw) {
   if (raw.role === "tool") return true;
   const { content } = raw;
@@ -60,8 +66,8 @@ export function belongsToAnswer(raw) {
 }
 
 /**
- * Of a plan's tool calls, those that stand with the whole answer: the others are shown with the step that made them,
- * unless they wait for an approval.
+ * Return the tool calls of a plan that are shown with the whole answer. The others are shown with the step that made
+ * them, unless they wait for approval.
  * @param {ToolCall[]} tools @param {import("./plan.js").PlanStep[]} steps
  */
 export function toolsOfAnswer(tools, steps) {

@@ -1,4 +1,4 @@
-/** A trace as a waterfall: what each model call was for, when it and each tool began, as shares of the whole. Pure. */
+/** The trace of a run as a waterfall: the purpose, start and duration of each model call and tool call. Pure functions. */
 
 import { t } from "../i18n.js";
 
@@ -38,7 +38,7 @@ const STATES = {
 /** @param {string} state of a step, a tool call or other work */
 export const stateName = (state) => STATES[state] ?? state;
 
-/** What a model call was for. @param {Pick<import("../commands/runs.js").Iteration, "purpose"|"plan_step"|"title"|"round">} step */
+/** Return what a model call was for. @param {Pick<import("../commands/runs.js").Iteration, "purpose"|"plan_step"|"title"|"round">} step */
 export function nameCall({ purpose, plan_step: caller, title, round }) {
   const isNew = round !== null && round > 1;
   if (caller === "planner") return isNew ? t("New plan, round {n}", { n: round }) : t("Plan");
@@ -59,7 +59,10 @@ const stepRow = (step, begin) => ({
   usage: step.usage,
 });
 
-/** Of a call that was denied, the time it waited. @param {import("../commands/runs.js").TracedCall} call @param {number} begin @param {string} caller @returns {Row} */
+/**
+ * Return the row of a tool call. For a denied call, the duration is the time it waited.
+ * @param {import("../commands/runs.js").TracedCall} call @param {number} begin @param {string} caller @returns {Row}
+ */
 function toolRow(call, begin, caller) {
   const started = Date.parse(call.started_at ?? call.requested_at);
   const waited = call.finished_at ? Date.parse(call.finished_at) - started : 0;

@@ -1,6 +1,6 @@
-/** Settings as they are typed behind a command. */
+/** Parses settings that are typed after a command. */
 
-/** @param {string} word a number, true, false or null as such; anything else is text */
+/** @param {string} word parsed as JSON if it is valid; otherwise it is text */
 export function readValue(word) {
   try {
     return JSON.parse(word);
@@ -10,8 +10,8 @@ export function readValue(word) {
 }
 
 /**
- * A policy for this compaction alone, in front of what to keep: `keep_recent=4 strategy=structured the dates`. A value
- * stays as it was typed where it is no number: the service says what is wrong with it.
+ * Parse settings for one compaction and, after them, what to keep: `keep_recent=4 strategy=structured the dates`.
+ * Invalid values stay as they were typed, and the server says what is wrong with them.
  * @param {string} rest @returns {Record<string, unknown>}
  */
 export function readOneOff(rest) {

@@ -1,5 +1,5 @@
 /**
- * The shapes of the state. Server shapes keep the server's names; what only the screen knows is camelCase.
+ * Types of the state. Types from the server keep its names; fields that only the page has are camelCase.
  *
  * @typedef {{id: string, email: string, name: string, is_staff: boolean}} User
  * @typedef {{max_upload_bytes: number, max_message_chars: number, consent_timeout_s: number}} Limits
@@ -21,11 +21,11 @@
  * @typedef {{callId: string, name: string, state: string, step: number, planStep: string|null, hookId: string|null, arguments: string, isInputCut: boolean, preview: string,
  *   isCut: boolean, offloadRef: string|null, askedAt: string|null, durationMs: number|null}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
- * @typedef {{seq: number, kind: string, text: string}} Notice something the run, or a hook, did by itself
+ * @typedef {{seq: number, kind: string, text: string}} Notice something that the run or a hook did by itself
  * @typedef {{entryId: string, day: string, preview: string, isProposed: boolean}} MemoryNote
  * @typedef {"streaming"|"complete"|"cut"|"stopped"|"failed"|"interrupted"} MessageStatus
  *
- * `chars` counts Unicode code points, as the server's offsets do. `hasGap`: a delta began further on.
+ * `chars` counts Unicode code points, as the server's offsets do. `hasGap`: text before a received delta is missing.
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
@@ -41,7 +41,7 @@
  * @typedef {{id: string, name: string, url: string, width: number, height: number, isImage: boolean, sizeBytes: number}} Attached
  * @typedef {{clientId: string, text: string, attached: Attached[], messageId: string|null}} Pending
  *
- * Where the reader asked to be: at a message, or null at the newest one.
+ * The place that the reader asked for: a message, or the newest one if null.
  * @typedef {{messageId: string|null}} Sought
  *
  * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number, branch: string|null,
@@ -51,7 +51,7 @@
  *
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing
- * @typedef {{name: string, run: () => void, about?: string}} ToastAction a way back; `about`: of what, so that only its last change offers one
+ * @typedef {{name: string, run: () => void, about?: string}} ToastAction e.g. an undo; `about`: the changed thing, of which only the last change can be undone
  * @typedef {{id: number, text: string, tone: "plain"|"bad", action?: ToastAction}} Toast
  * @typedef {{sidebar: boolean, panel: "context"|"run"|null, panelRun: string|null, dialog: Record<string, any>|null, image: string|null,
  *   toasts: Toast[]}} Ui
@@ -61,7 +61,7 @@
  *   chosenModel: string|null, isTemporary: boolean, agents: Agent[], chosenAgent: string|null, chosenMode: Mode|null, currentId: string|null, conversations: Record<string, Conversation>,
  *   listing: Listing, threads: Record<string, Thread>, ui: Ui}} State
  *
- * Everything that happens: an event of the server (`message.created`, …) or one of ours (`thread/loaded`, …).
+ * Everything that happens: an event of the server (`message.created`, …) or of the page (`thread/loaded`, …).
  * @typedef {{type: string, [field: string]: any}} Happening
  */
 

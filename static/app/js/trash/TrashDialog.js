@@ -1,4 +1,4 @@
-/** The chats that were deleted: back with them, or out for good. */
+/** The deleted chats, to be restored or deleted for good. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

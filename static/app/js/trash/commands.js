@@ -1,4 +1,4 @@
-/** Deleting conversations: to the trash with a way back, or for good where there is none. */
+/** Deleting conversations: to the trash with an undo, or for good if they could not be restored. */
 
 import { boot } from "../boot.js";
 import { ApiError, post, remove } from "../api.js";
@@ -14,7 +14,7 @@ import { changeUi, currentId, dispatch, showToast } from "../state/store.js";
 const ATTEMPTS = 5;
 const PAUSE_MS = 1000;
 
-/** To the trash at once; where nothing could be restored the person is asked first. @param {Conversation} conversation */
+/** Move a conversation to the trash, or ask before deleting it if it could not be restored. @param {Conversation} conversation */
 export function deleteConversation(conversation) {
   if (boot.trash_days && !conversation.temporary) moveToTrash(conversation);
   else
@@ -45,7 +45,10 @@ function leave(id) {
   if (wasOpen) goTo(null, { replaces: true });
 }
 
-/** A large one may still be on its way to the trash: then it is asked for again. @param {string} id @returns {Promise<boolean>} */
+/**
+ * Restore a conversation. Retry on a conflict, because a large one may still be moving to the trash.
+ * @param {string} id @returns {Promise<boolean>}
+ */
 export async function restore(id) {
   for (let left = ATTEMPTS; ; left -= 1) {
     try {
@@ -88,7 +91,7 @@ function confirm(title, text, work, after = () => {}) {
   changeUi({ dialog: { kind: "confirm", title, text, action: t("Delete"), onConfirm } });
 }
 
-/** @param {() => Promise<unknown>} work @returns {Promise<boolean>} whether it was done; else the person was told */
+/** @param {() => Promise<unknown>} work @returns {Promise<boolean>} whether it was done; otherwise an error is shown */
 async function attempt(work) {
   try {
     await work();

@@ -1,4 +1,4 @@
-/** The days of a month; those that hold entries can be opened. */
+/** The days of a month. Days with entries can be opened. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

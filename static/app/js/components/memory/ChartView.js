@@ -1,4 +1,4 @@
-/** How much was remembered and how many tokens were used, day by day: a picture, and the same as a table. */
+/** How much was remembered and how many tokens were used each day, as a chart and as a table. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** One day: its entries one by one, or its Markdown to be edited as a whole. */
+/** One day of memory: its entries, or its Markdown in an editor. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -19,7 +19,7 @@ import { TextEditor } from "./TextEditor.js";
 
 const AT_ONCE = 50;
 
-/** @param {{day: string|null}} props null: the newest one, where there is any */
+/** @param {{day: string|null}} props null while the days are loading, or if there are none */
 export function DayView({ day }) {
   const file = useSignal(/** @type {DayFile|null} */ (null));
   const problem = useSignal("");
@@ -50,7 +50,7 @@ export function DayView({ day }) {
     else loadDays().then(() => goToPlace({ view: "days", day: written }));
   };
   const leave = () => goToPlace({ view: "days", day: null });
-  // With its last entry a day goes.
+  // A day disappears with its last entry.
   const noteForgotten = () => (file.value && file.value.entries.length > 1 ? reload() : loadDays().then(leave));
   const adding = doing.value === "add" && html`<${TextEditor} label=${t("To remember")} text="" action=${t("Remember")} onSave=${add} onCancel=${() => (doing.value = null)} />`;
   if (!day && days.value?.length === 0) return html`<${NothingYet} adding=${adding} onAdd=${() => (doing.value = "add")} />`;
@@ -76,7 +76,7 @@ export function DayView({ day }) {
   </article>`;
 }
 
-/** The first of them, and the others once one scrolls near them. @param {Listed} props */
+/** Render the first entries, and the others when the reader scrolls near them. @param {Listed} props */
 function Entries({ entries, onChanged, onForgotten }) {
   return html`${entries.slice(0, AT_ONCE).map((entry) => html`<${EntryCard} key=${entry.id} entry=${entry} onChanged=${onChanged} onForgotten=${onForgotten} />`)}
     ${entries.length > AT_ONCE && html`<${LaterEntries} key="later" entries=${entries.slice(AT_ONCE)} onChanged=${onChanged} onForgotten=${onForgotten} />`}`;

@@ -1,4 +1,4 @@
-/** One entry: what it says, where it came from, what it said before, and the way to forget it. */
+/** One memory entry: its text, its origin, its history, and a way to forget it. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

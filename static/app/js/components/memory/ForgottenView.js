@@ -1,4 +1,4 @@
-/** What was forgotten and when, and the ways to forget more. */
+/** What was forgotten and when, and ways to forget more. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -65,7 +65,7 @@ export function ForgottenView() {
   </article>`;
 }
 
-/** When something was forgotten and how much of it is not learned again; nobody knows what it was. */
+/** Render when something was forgotten and how many sentences are not learned again. Their content is not stored. */
 function NotLearnedList() {
   const items = useSignal(/** @type {import("../../commands/forgetting.js").NotLearned[]} */ ([]));
   const problem = useSignal("");

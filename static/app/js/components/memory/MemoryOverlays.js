@@ -1,4 +1,4 @@
-/** What opens over the memory page: the question before something is forgotten, and short notices. */
+/** Elements over the memory page: the dialog for forgetting, and toasts. */
 
 import { html } from "../../html.js";
 import { ui } from "../../state/store.js";

@@ -1,4 +1,4 @@
-/** The memory page: the calendar and the other views at the left, what was chosen at the right. */
+/** The memory page: the list of views and the calendar at the left, the chosen view at the right. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../../boot.js";
@@ -52,14 +52,14 @@ export function MemoryPage() {
   </div>`;
 }
 
-/** Most have no agent that shares anything. @param {{view: View}} link */
+/** Return whether to list a view. Most users have no agent with a shared memory. @param {{view: View}} link */
 const isOffered = ({ view }) => view !== "shared" || sharedMemories.value.length > 0;
 
 /** @param {{view: View, name: string, icon: string}} props */
 function ViewLink({ view, name, icon }) {
   const link = useRef(/** @type {HTMLElement|null} */ (null));
   const isOpen = !place.value.search.q && place.value.view === view;
-  // On a phone the views stand in a row that is longer than the screen.
+  // On a phone, the row of views is longer than the screen.
   useEffect(() => {
     if (isOpen) link.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [isOpen]);

@@ -1,4 +1,4 @@
-/** Search over everything that was said and kept, by words, dates and conversation. */
+/** Search in messages and memory, by words, dates and conversation. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** What is remembered at all: three switches. */
+/** Three switches for what is remembered at all. */
 
 import { changeMemorySettings } from "../../commands/memory_settings.js";
 import { html } from "../../html.js";

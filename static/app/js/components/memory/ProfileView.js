@@ -1,4 +1,4 @@
-/** The profile: what is always in context, with everything it said before and the way back. */
+/** The profile, which is always in context, with all its versions and a way to restore them. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

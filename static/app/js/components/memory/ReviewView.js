@@ -1,4 +1,4 @@
-/** What was extracted and waits for a yes: until then it is in no file, search, recall or profile. */
+/** Extracted entries that wait for approval. Until then, they are in no file, search, recall or profile. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

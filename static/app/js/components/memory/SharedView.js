@@ -1,4 +1,4 @@
-/** What agents share with everybody who talks to them: to be read; one's own is changed and forgotten in its day. */
+/** Memory that agents share with all their users, read-only. Users change and forget their own entries in their days. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** A text, edited in place. What the server has against it stands below, and nothing typed is lost. */
+/** A text editor in place. Errors from the server appear below it, and nothing typed is lost. */
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -7,7 +7,8 @@ import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 
 /**
- * `onSave` is that of the first drawing: it knows the version whose text is edited, where a newer one comes meanwhile.
+ * Uses the `onSave` of the first rendering, which knows the version being edited, even if a newer one arrives
+ * meanwhile.
  * @param {{label: string, text: string, action: string, isCode?: boolean, mayBeEmpty?: boolean,
  *   onSave: (text: string) => Promise<unknown>, onCancel: () => void}} props
  */
@@ -30,7 +31,7 @@ export function TextEditor({ label, text, action, isCode = false, mayBeEmpty = f
     isBusy.value = false;
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
-    // In an input method the key closes its list of candidates.
+    // In an input method, Escape closes the list of candidates.
     if (event.isComposing || event.key !== "Escape") return;
     event.preventDefault();
     onCancel();

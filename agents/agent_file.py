@@ -24,8 +24,8 @@ from memory.bounds import (
     Temperature,
 )
 from memory.errors import PolicyError
-from memory.plain_types import PlainTypes
 from memory.policy import check_written, merge_policies
+from memory.strict_types import StrictTypes
 
 _ENVIRONMENT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
 BACKENDS = ("openai_compat", "openai")
@@ -48,7 +48,7 @@ class ProfileError(PlaceError):
     """A file that is invalid."""
 
 
-class _Declared(PlainTypes):
+class _Declared(StrictTypes):
     """A section of the file. Unknown keys are ignored, because the file may also configure other programs."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

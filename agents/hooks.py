@@ -23,9 +23,9 @@ from memory.bounds import (
     Position,
 )
 from memory.errors import PolicyError
-from memory.plain_types import PlainTypes
 from memory.policy import ContextPolicy
 from memory.strategies.registry import StrategyName
+from memory.strict_types import StrictTypes
 
 Moment = Literal["turn_start", "turn_end"]
 HookLevel = Literal["built-in", "environment", "deployment", "agent", "conversation"]
@@ -36,7 +36,7 @@ MAX_COOLDOWN_S = 1e9
 """Longer than any conversation lasts."""
 
 
-class _Declared(PlainTypes):
+class _Declared(StrictTypes):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -103,7 +103,7 @@ class LogMessage(_Declared):
 Action = Annotated[CompactContext | InjectMessage | ModuleAction | LogMessage, Field(discriminator="type")]
 
 
-class Hook(PlainTypes):
+class Hook(StrictTypes):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     id: str = Field(min_length=1, max_length=100)

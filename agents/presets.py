@@ -21,7 +21,7 @@ from memory.bounds import (
     Seconds,
     Temperature,
 )
-from memory.plain_types import PlainTypes
+from memory.strict_types import StrictTypes
 
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Greeting = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
@@ -33,7 +33,7 @@ class PresetError(PlaceError):
     """A preset that is invalid. `place` is the field."""
 
 
-class Preset(PlainTypes):
+class Preset(StrictTypes):
     """One agent. `model` and `mcp_servers` are names; null for `tools` means the deployment's choice."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())

@@ -22,8 +22,8 @@ from agents.text import storable_text
 from agents.tool_calls import CallChecker, CallCollector, CycleWatch, call_key, calling_message
 from agents.tool_running import run_calls
 from agents.types import (
-    BROKEN_OFF,
-    CUT_OFF,
+    LIMIT_REASONS,
+    UNFINISHED_REASONS,
     ChatModel,
     Finished,
     FinishReason,
@@ -149,7 +149,7 @@ class _Reply:
     thought: list[str] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
     has_shown: bool = False
-    has_broken_off: bool = False
+    is_unfinished: bool = False
     """Its tool calls are incomplete and are not run."""
     is_cut: bool = False
     """Its last tool call may be incomplete."""
@@ -188,7 +188,7 @@ class _Loop:
             async with aclosing(self._ask(reply)) as steps:
                 async for step in steps:
                     yield step
-            if not reply.calls.calls or not self.may_call or reply.has_broken_off:
+            if not reply.calls.calls or not self.may_call or reply.is_unfinished:
                 return
             async with aclosing(self._run_tools(reply)) as steps:
                 async for step in steps:
@@ -259,7 +259,7 @@ class _Loop:
                         yield item
                     case ReasoningDelta():
                         reply.has_shown = True
-                        if item.is_wanted_back:
+                        if item.must_be_returned:
                             reply.thought.append(item.text)
                         yield item
                     case ToolCallDelta():
@@ -267,9 +267,9 @@ class _Loop:
                             raise ModelError("bad_response", UNASKED_TOOL)
                         reply.calls.add(item)
                     case Finished():
-                        reply.has_broken_off = item.reason in BROKEN_OFF
-                        reply.is_cut = item.reason in CUT_OFF
-                        calls_tools = self.may_call and bool(reply.calls.calls) and not reply.has_broken_off
+                        reply.is_unfinished = item.reason in UNFINISHED_REASONS
+                        reply.is_cut = item.reason in LIMIT_REASONS
+                        calls_tools = self.may_call and bool(reply.calls.calls) and not reply.is_unfinished
                         context = self.request.context
                         # Yield this before the check below raises, so that the usage is counted.
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agents.asking import Asking, Sleep
+from agents.background_calls import BackgroundCaller, Sleep
 from agents.errors import PASSING, ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
@@ -62,7 +62,7 @@ class SummaryResult:
 
     `usages` has one entry for each call, including failed ones that wrote something. `fallback_reason` is None if a
     model wrote the summary; for an extract it completes "No model's summary: …". `window_tokens` is the window that a
-    provider named when it refused a piece. `may_pass` means that a later attempt may succeed.
+    provider named when it refused a piece. `is_transient` means that a later attempt may succeed.
     """
 
     text: str
@@ -70,7 +70,7 @@ class SummaryResult:
     usages: tuple[TokenUsage, ...] = ()
     fallback_reason: str | None = None
     window_tokens: int | None = None
-    may_pass: bool = False
+    is_transient: bool = False
     superseded: tuple[tuple[int, str], ...] = ()
     """(index in `known`, new statement) of each superseded statement."""
 
@@ -130,11 +130,11 @@ async def summarise(
     """
     if model is None:
         fallback = extract_fallback(messages, previous=previous, policy=policy, reason=NO_MODEL)
-        return replace(fallback, may_pass=True)
-    asking = Asking(model, policy.summary_timeout_s, sleep, usages=usages)
+        return replace(fallback, is_transient=True)
+    asking = BackgroundCaller(model, policy.summary_timeout_s, sleep, usages=usages)
     form = replace(policy.summary_form, known=tuple(known))
     named: int | None = None
-    reason, may_pass = NO_ROOM, False
+    reason, is_transient = NO_ROOM, False
     for _ in range(PLANS):
         requests = policy.behaviour.requests(
             messages,
@@ -151,7 +151,7 @@ async def summarise(
             answer, superseded = await _run(asking, requests, previous, policy, before_call, known)
         except ModelError as error:
             reason, named = _name_reason(error), error.window_tokens or named
-            may_pass = error.category in PASSING
+            is_transient = error.category in PASSING
             smaller = _smaller_window(window, error)
             if smaller is None:
                 break
@@ -162,10 +162,10 @@ async def summarise(
                 taken = tuple(asking.usages)
                 return SummaryResult(text, tokens, taken, window_tokens=named, superseded=superseded)
             case Rejected(reason):
-                may_pass = False
+                is_transient = False
                 break
     fallback = extract_fallback(messages, previous=previous, policy=policy, reason=reason)
-    return replace(fallback, usages=tuple(asking.usages), window_tokens=named, may_pass=may_pass)
+    return replace(fallback, usages=tuple(asking.usages), window_tokens=named, is_transient=is_transient)
 
 
 def _smaller_window(window: TokenBudget, error: ModelError) -> TokenBudget | None:
@@ -192,7 +192,7 @@ def extract_fallback(
 
 
 async def _run(
-    asking: Asking,
+    asking: BackgroundCaller,
     requests: Sequence[SummaryRequest],
     previous: str,
     policy: ContextPolicy,

@@ -11,9 +11,9 @@ from memory.types import Message
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound", "lost", "unknown_reason"]
 """`bound`: we closed the stream, because the model wrote more than one answer may hold. `lost`: a part of the answer
 could not be read. `unknown_reason`: the provider sent a reason that we do not know; the answer may be unfinished."""
-BROKEN_OFF: frozenset[FinishReason] = frozenset({"bound", "lost"})
+UNFINISHED_REASONS: frozenset[FinishReason] = frozenset({"bound", "lost"})
 """The tool calls of such an answer are incomplete and must not run."""
-CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter"})
+LIMIT_REASONS: frozenset[FinishReason] = frozenset({"length", "content_filter"})
 """A limit ended such an answer, maybe within its last tool call; everything before that is complete."""
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
@@ -100,10 +100,10 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of reasoning. `is_wanted_back`: the server requires it in the steps that follow a tool call."""
+    """A piece of reasoning. `must_be_returned`: the server requires it in the steps that follow a tool call."""
 
     text: str
-    is_wanted_back: bool = False
+    must_be_returned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""All measurements, one after the other, each in a process of its own: `make bench`."""
+"""Runs all measurements one after another, each in its own process: `make bench`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ WORDS = "the quick brown fox jumps over a lazy dog near 42 rivers and tells nobo
 
 @dataclass
 class EchoTool:
-    """One of many with a schema of the usual size; answers at once."""
+    """A tool with a schema of typical size that answers at once."""
 
     number: int
     size_chars: int
@@ -74,7 +74,7 @@ class EchoTool:
 
 @dataclass
 class CallingModel:
-    """Asks for a tool `calls` times and then answers, at once. The request is written as for a real server."""
+    """A model without delay that calls a tool `calls` times, then answers. Requests are encoded as in production."""
 
     calls: int
     name: str = "instant"
@@ -102,7 +102,7 @@ class CallingModel:
 
 
 def make_history(tokens: int, message_tokens: int) -> list[Message]:
-    """Return stored messages of about so many tokens in all."""
+    """Return stored messages with about `tokens` tokens in total."""
     text = WORDS * max(1, message_tokens // 20)
     one = text_message("user", text)
     count = max(2, tokens // one.tokens // 2 * 2)
@@ -129,7 +129,7 @@ def assemble(history: list[Message], tools: list[EchoTool]) -> AssembledContext:
 
 @dataclass(frozen=True)
 class LoopRun:
-    """Milliseconds an iteration by the clock on the wall, with whatever else the machine does."""
+    """One run of the loop. `iterations` are wall-clock milliseconds, which other work on the machine affects."""
 
     iterations: list[float]
     cpu_ms: float
@@ -147,14 +147,14 @@ class LoopRun:
 
 @dataclass(frozen=True)
 class Stage:
-    """Whose calls they are, and the ports beside the tools."""
+    """The caller of the tools, and the ports besides the tools."""
 
     caller: ToolCaller = field(default_factory=lambda: ToolCaller("u", "c", "r"))
     ports: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def measure_loop(history: list[Message], tools: list[EchoTool], stage: Stage) -> LoopRun:
-    """Measure the loop with a model and tools that take no time: all time that passes is the loop's."""
+    """Measure the loop with a model and tools that take no time, so that all time is the loop's own."""
     context = assemble(history, tools)
     model = CallingModel(ITERATIONS)
     use = ToolUse(tools, stage.caller, **stage.ports)
@@ -193,7 +193,7 @@ async def report_loop(repeats: int) -> None:
 
 
 def stage_with_records() -> Stage:
-    """Return a stage that records calls, results and usage as the service does, in a conversation of its own."""
+    """Return a stage that records calls, results and usage like the service, in a new conversation."""
     from chatapp.accounts.models import User
     from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock

@@ -1,10 +1,10 @@
-"""What the API costs: messages imported a second, a day of many memory entries, and lists and reads at two numbers of
-rows.
+"""The cost of the API: messages imported per second, a day of many memory entries, and lists and reads at two numbers
+of rows.
 
 python -m benchmarks.api [--database postgres] [--rows 100 100000] [--explain] [--messages 12000] [--entries 1000]
-[--profile], where 0 messages, entries or rows measure none.
+[--profile]. With 0 messages, entries or rows their measurement is skipped.
 
-An import's CPU says more than its time where the machine does other things: it rests for those who write meanwhile.
+On a busy machine an import's CPU time says more than its duration, because an import pauses for other writers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from benchmarks.stage import prepared_database, watch
 
 ASKED = 40
 FLAT = 1.5
-"""A list may cost so many times as much with the most rows."""
+"""How many times as slow a list may be with the most rows."""
 TEXT = "Pebble {n} of chat {chat} has the code PB-{n:05d} and lies between many others. " * 4
 
 
 def measure_import(folder: Path, chats: int, length: int, *, profiles: bool) -> None:
-    """Print how fast an export of ChatGPT is imported, and the longest transaction."""
+    """Print how fast a ChatGPT export is imported, and the longest transaction."""
     from chatapp.accounts.models import User
     from chatapp.features.importing.importer import Report, import_file
 
@@ -76,8 +76,8 @@ def new_chat(number: int, length: int) -> dict[str, Any]:
 
 
 def measure_day(count: int, *, profiles: bool) -> None:
-    """Print what each step in the life of a day with so many entries takes, over the API: of two sentences, in words
-    that nobody else uses."""
+    """Print the time of each step in the life of a day with `count` entries, over the API. Each entry has two sentences
+    of words that no other entry uses."""
     from django.test import Client
 
     from chatapp.accounts.actions import create_token
@@ -139,8 +139,8 @@ def measure_day(count: int, *, profiles: bool) -> None:
 
 
 def measure_reads(counts: list[int], *, explains: bool) -> None:
-    """Print the median of each address and selector for users with so many rows of each kind, asked in turn: what else
-    the machine does is the same for all. `explains`: also the plans of what is not flat."""
+    """Print the median time of each endpoint and selector for users with these numbers of rows. Users are measured in
+    turn, so that other work slows all alike. With `explains`, print the query plans of reads that are not flat."""
     from django.db import connection
 
     people = [store_someone(count) for count in counts]

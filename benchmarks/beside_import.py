@@ -1,8 +1,8 @@
-"""Another user's turns before, beside and behind a large import, on one embedded server with SQLite.
+"""Another user's turns before, during and after a large import, on one embedded server with SQLite.
 
 python -m benchmarks.beside_import [--messages 100000] [--chat 40]
 
-The turns come one after the other, of 20 tokens at 50 a second. An import yields to answers: it takes longer.
+The turns run one after another, each with 20 tokens at 50 per second. An import yields to answers, so it takes longer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INDEXED_S = 15.0
 
 
 async def measure(service: Service, importer: str, other: tuple[str, str], export: bytes) -> None:
-    """Print the turns of each stretch of time, and how long the import took."""
+    """Print the turns of each phase, and how long the import took."""
     host, port = service.url.removeprefix("http://").split(":")
     socket = await open_socket(host, int(port), *other)
     await _turns(socket, "before", lambda load: len(load.first_after) < TURNS_ALONE)

@@ -1,4 +1,4 @@
-"""How late an answer starts in a turn in which a compaction happens, against one in which none does.
+"""How late an answer starts in a turn with a compaction, compared with a turn without one.
 
 python -m benchmarks.compaction_turn [--turns 20] [--think 0.3]
 """
@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 from benchmarks.stage import check, model_server, running_service
 from tests.servers.service import Service, run_manage
 
-# 150 messages lie below the trigger of this window, 250 above it. No worker runs yet: nothing is summarised before.
+# 150 messages are below the trigger of this window, 250 above it. No worker runs yet, so nothing is summarised before.
 WINDOW = {"LLM_CONTEXT_SIZE": "20000", "LLM_MAX_OUTPUT_TOKENS": "2000"}
 PREPARE = """
 import json

@@ -39,7 +39,7 @@ SAMPLES = Path("tests/memory/fixtures/token_counts.json")
 
 @dataclass
 class Simulation:
-    """A conversation that grows turn by turn and is compacted as the service does it; the summary comes at once."""
+    """A conversation that grows turn by turn and is compacted as in the service, with an immediate summary."""
 
     policy: ContextPolicy = DEFAULT_POLICY
     budget: TokenBudget = BUDGET
@@ -108,12 +108,12 @@ def turns(count: int) -> Iterator[tuple[Message, Message]]:
 
 
 SMALL_BUDGETS = (TokenBudget(8_000, 4_000), TokenBudget(16_000, 4_000), TokenBudget(32_000, 4_000))
-"""The first is clamped at 4,000 tokens: the least there is."""
+"""The first is clamped to the minimum of 4,000 tokens."""
 
 
 def simulate_small_window(budget: TokenBudget, messages: int) -> Simulation:
-    """Simulate a conversation whose summaries have the length asked for with this window, which is the summariser's,
-    too."""
+    """Simulate a conversation whose summaries have the length requested for this window. The summariser has the same
+    window."""
     limit = summary_limit(DEFAULT_POLICY, budget.input_tokens)
     policy = DEFAULT_POLICY.model_copy(update={"summary_max_tokens": limit})
     words = SUMMARY.split() * 2
@@ -125,7 +125,7 @@ def simulate_small_window(budget: TokenBudget, messages: int) -> Simulation:
 
 
 def measure_small_windows(messages: int) -> None:
-    """Print what small windows cost: each summary is sent the one before again, for a short span."""
+    """Print what small windows cost: each summary request contains the previous summary again, for a short span."""
     for budget in SMALL_BUDGETS:
         simulation = simulate_small_window(budget, messages)
         ratio = simulation.sent_to_summariser / total_tokens(simulation.history)
@@ -171,7 +171,7 @@ def count_overlaps(spans: Sequence[tuple[int, int]]) -> int:
 
 
 def measure_estimates() -> None:
-    """Print the error against two real tokenizers, before and after five responses that told their counts."""
+    """Print the error against two real tokenizers, before and after five responses with token counts."""
     samples = json.loads(SAMPLES.read_text())
     print("Error of the estimate          uncalibrated   after five responses")
     for tokenizer in ("o200k_base", "cl100k_base"):
@@ -218,11 +218,11 @@ def best_of(work: Callable[[], object], times: int = 5) -> float:
 
 
 FACT_BUDGET = 4_000
-"""Tokens for everything beside system prompt and tool schemas, the same for each of the three."""
+"""Tokens for everything except system prompt and tool schemas, the same for all three methods."""
 
 
 def measure_facts() -> None:
-    """Print how many of 200 facts said long ago the context holds when they are asked for, at equal budget."""
+    """Print how many of 200 old facts the context contains when the user asks for them, at equal budgets."""
     from chatapp.accounts.models import User
     from chatapp.compaction.compactor import compact, queue_next_compaction
     from chatapp.compaction.models import Compaction
@@ -300,8 +300,8 @@ def newest_only(loaded: Any) -> tuple[Sequence[Message], int]:
 
 
 def _filled(loaded: Any, frame: tuple[Message, ...]) -> tuple[Sequence[Message], int]:
-    """Return system prompt, `frame`, as much newest history as fits and the question, with their tokens counted as
-    those of a whole request."""
+    """Return the system prompt, `frame`, the newest history that fits and the question, with the tokens of the whole
+    request."""
     from chatapp.conversations.message_values import message_value
 
     inputs = loaded.inputs

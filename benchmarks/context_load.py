@@ -1,4 +1,4 @@
-"""Load and assembly of a context by the number of stored messages and their size, with and without a checkpoint.
+"""Time to load and assemble a context, by number and size of stored messages, with and without a checkpoint.
 
 python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
 """
@@ -78,7 +78,7 @@ def measure(sizes: list[int], runs: int) -> None:
             strategy="checkpoint",
             summary="What was said before. " * 100,
             summary_tokens=500,
-            # As it is made: for this model's budget, so that no refit looks for an earlier one.
+            # The service stores the model's budget, too. Otherwise a refit would look for an earlier checkpoint.
             budget_tokens=budget_tokens,
             span_tokens=last_position * 60,
             created_at=clock.now(),
@@ -102,8 +102,8 @@ def measure(sizes: list[int], runs: int) -> None:
 
 
 def report(sizes: list[int], loaders: list[Callable[[], Any]], runs: int) -> None:
-    """Measure the sizes in turn, so that a busy machine is as busy for each of them, and print the CPU time, which is
-    that of an idle machine."""
+    """Measure the sizes in turn, so that other work on the machine slows all alike. Print the CPU time, which does not
+    depend on other work."""
     walls: list[list[float]] = [[] for _ in loaders]
     cpus: list[list[float]] = [[] for _ in loaders]
     for _ in range(runs + 3):

@@ -1,9 +1,9 @@
-"""What it costs to forget: one message, a day of hundreds, an entry that many runs have read, a whole day of entries.
+"""The cost of forgetting: one message, a day of hundreds, an entry among many stored requests, a day of entries.
 
 python -m benchmarks.forgetting [--databases sqlite postgres] [--history 20000] [--said 600] [--entries 1000]
 
-Of each row: statements, transactions, how long the longest of them held the database, and all of it; each in
-milliseconds by the clock / of CPU, which other work on the machine does not change. The databases stand side by side.
+Each row shows statements, transactions, the longest transaction and the whole work, both in milliseconds of wall
+clock / CPU. Other work on the machine does not change the CPU time. The databases are shown side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = [
     f"{CHANCE.choice('bcdfgklmnprst')}{CHANCE.choice('aeiou')}{number:03d}x" for number in range(WORDS_KNOWN)
 ]
 STORED = 200
-"""Tool calls, requests and recalls of the conversations beside it."""
+"""Tool calls, requests and recalls of each other conversation."""
 
 
 def say(count: int) -> str:
@@ -37,7 +37,7 @@ Rows = dict[str, str]
 
 
 def row(found: Rows, what: str, work: Callable[[], object]) -> None:
-    """Note what one of them cost."""
+    """Measure the work, print its cost and add it to `found`."""
     began = moment()
     with watch() as watched:
         work()
@@ -94,7 +94,7 @@ def measure(history: int, said: int, entries: int) -> Rows:
 def import_chat(user: Any, count: int, start: Any = None) -> Any:
     from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
-    from chatapp.operations.work_budget import TO_THE_END
+    from chatapp.operations.work_budget import UNBOUNDED
     from chatapp.recall.actions.indexing import index_conversation
 
     start = start or clock.now() - timedelta(days=30)
@@ -103,13 +103,13 @@ def import_chat(user: Any, count: int, start: Any = None) -> Any:
         for at in range(count)
     ]
     chat = import_conversation(user=user, messages=messages, now=start)
-    index_conversation(chat.pk, TO_THE_END)
+    index_conversation(chat.pk, UNBOUNDED)
     return chat
 
 
 def live_day(user: Any, count: int, day: Any) -> None:
-    """Store turns of that day with runs, tool calls and requests, and a summary of each fifty messages with its
-    entry."""
+    """Store turns of that day with runs, tool calls and requests, and a summary with its entry for every fifty
+    messages."""
     from datetime import UTC, datetime, time
 
     from chatapp.compaction.models import Compaction
@@ -255,7 +255,7 @@ def write_day(user: Any, day: Any, sections: Any) -> None:
 
 
 def side_by_side(databases: list[str], arguments: list[str]) -> None:
-    """Print one table of all databases, each measured in a process of its own."""
+    """Print one table of all databases, each measured in its own process."""
     all_found: dict[str, Rows] = {}
     for database in databases:
         command = [sys.executable, "-m", "benchmarks.forgetting", *arguments, "--only", database]

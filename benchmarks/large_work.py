@@ -1,8 +1,8 @@
-"""How long another user waits at most to write while one user's large work goes on, on SQLite.
+"""How long a user waits at most to write while another user's large work runs, on SQLite.
 
 python -m benchmarks.large_work [--works day trash] [--messages 25000 100000] [--megabytes 18]
 
-On a machine that does other things, too, look at the CPU of the longest transaction: that is what holds the lock.
+On a busy machine, look at the CPU time of the longest transaction, because a transaction holds the lock.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
     from chatapp.forgetting.trash.actions import empty_trash
     from chatapp.forgetting.trash.services import clean_up_idle, move_to_trash, purge_due
     from chatapp.operations import clock
-    from chatapp.operations.work_budget import TO_THE_END
+    from chatapp.operations.work_budget import UNBOUNDED
     from chatapp.recall.actions.indexing import index_conversation
 
     chance = random.Random(5)
@@ -61,7 +61,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
             other,
             lambda: chats.append(import_conversation(user=one, messages=messages, now=clock.now())),
         )
-        waits(f"index {count:,} messages", other, lambda: index_conversation(chats[0].pk, TO_THE_END))
+        waits(f"index {count:,} messages", other, lambda: index_conversation(chats[0].pk, UNBOUNDED))
         waits(
             f"delete {count:,} messages, until the answer",
             other,
@@ -72,7 +72,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
     def filled(count: int) -> Any:
         messages = said(count, WORDS)
         chat = import_conversation(user=one, messages=messages, now=clock.now())
-        index_conversation(chat.pk, TO_THE_END)
+        index_conversation(chat.pk, UNBOUNDED)
         return chat
 
     def measure_trash(count: int) -> None:
@@ -111,7 +111,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
         live_day(one, 600, clock.now().date() - timedelta(days=9))
         waits(f"forget everything of {count:,} messages", other, lambda: forget_all(one, now=clock.now()))
         waits("its rest behind", other, finish_removals)
-        waits("the index behind", other, lambda: delete_abandoned_indexes(TO_THE_END))
+        waits("the index behind", other, lambda: delete_abandoned_indexes(UNBOUNDED))
         filled(count)
         add_runs_beside(one, 20)
         add_entries(one, 500, clock.now().date())
@@ -119,7 +119,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
         User.objects.create_superuser("admin@example.com")
         waits(f"delete an account of {count:,} messages", other, lambda: delete_account(one, now=clock.now()))
         waits("its rest behind", other, finish_removals)
-        waits("the index behind", other, lambda: delete_abandoned_indexes(TO_THE_END))
+        waits("the index behind", other, lambda: delete_abandoned_indexes(UNBOUNDED))
 
     for size in (60, 600) if "day" in works else ():
         measure_day(size)
@@ -152,7 +152,7 @@ def finish_removals() -> None:
 
 
 def waits(what: str, other: object, work: Callable[[], object]) -> None:
-    """Print how long the work and the longest of its transactions took, and the writes of the other user meanwhile."""
+    """Print the time of the work, of its longest transactions, and of the other user's concurrent writes."""
     from django.db import connection
 
     from chatapp.conversations.actions.conversations import create_conversation

@@ -1,6 +1,6 @@
-"""One client for a load: users on open sockets of the service, and the same requests straight at the model server.
+"""A load client: users on open sockets of the service, and the same requests sent directly to the model server.
 
-It parses as little as it can, because it runs on the cores of what it measures.
+It parses as little as possible, because it shares its cores with the service that it measures.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 CONTINUATION, TEXT, CLOSE, PING, PONG = 0, 1, 8, 9, 10
 FINAL = 0x80
 ANSWER_LIMIT_S = 120.0
-"""After this a user gives up, so that a service that collapses ends the measurement, too."""
+"""How long a user waits before giving up, so that the measurement ends even if the service collapses."""
 
 
 @dataclass
 class Load:
-    """What the client saw of one load. Times are seconds."""
+    """The results of one load. Times are in seconds."""
 
     tokens: int = 0
     first_after: list[float] = field(default_factory=list)
-    """From each send to the first text."""
+    """The time from each send to the first text."""
     errors: list[str] = field(default_factory=list)
     started: float = 0.0
     ended: float = 0.0
@@ -107,7 +107,7 @@ class UserSocket(asyncio.Protocol):
             load.errors.append(f"no answer within {ANSWER_LIMIT_S:.0f} s")
 
     def _take_frame(self) -> bool:
-        """Take one frame of the buffer and return whether it was whole. A server masks nothing."""
+        """Take one frame from the buffer and return whether it was complete. A server does not mask its frames."""
         buffer = self._buffer
         if len(buffer) < 2:
             return False
@@ -171,7 +171,7 @@ async def open_socket(host: str, port: int, token: str, conversation: str) -> Us
 
 
 async def ask_model(load: Load, host: str, port: int) -> None:
-    """Ask the model server itself, over a plain socket."""
+    """Send a request directly to the model server, over a plain socket."""
     reader, writer = await asyncio.open_connection(host, port)
     body = json.dumps(
         {"model": "test-model", "stream": True, "messages": [{"role": "user", "content": "load"}]}
@@ -194,7 +194,7 @@ Ask = Callable[[Load], Awaitable[None]]
 
 
 async def offer(asks: Sequence[Ask], over_s: float) -> Load:
-    """Return what came of the asks, begun evenly over some seconds, whatever became of those before."""
+    """Start the requests evenly over `over_s` seconds, without waiting for earlier ones. Return their results."""
     load = Load(started=time.perf_counter())
 
     async def one(number: int, ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""Somebody with any number of rows of each kind, stored by SQL, and what reads them. Used by `benchmarks.api`."""
+"""Stores a user with any number of rows of each kind by SQL, and lists the reads. Used by `benchmarks.api`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LISTS = (
 )
 
 APART = {"hours": (430, "minutes")}
-"""So that figures of 30 days are of a hundred rows, with any number of rows before them."""
+"""Spaces rows out, so that the last 30 days have a hundred rows, however many are older."""
 
 
 @dataclass(frozen=True)
 class Someone:
-    """A user with many rows, a client that asks for them, and what addresses name."""
+    """A user with many rows, an API client, and the values of path parameters."""
 
     user: Any
     client: Any
@@ -46,7 +46,7 @@ class Someone:
 
 
 def store_someone(count: int) -> Someone:
-    """Store a user with `count` conversations, messages of one of them, entries, receipts and so on."""
+    """Store a user with `count` conversations, messages in one of them, entries, receipts and so on."""
     from django.test import Client
 
     from chatapp.accounts.actions import create_token
@@ -72,7 +72,7 @@ def store_someone(count: int) -> Someone:
 
     chat = conversation(next_position=count, read_count=count, indexed_below=count)
     copy_row(chat, count, last_activity_at=earlier("minutes"))
-    # A few that are archived, in a folder, unread or not indexed, and all of them old.
+    # Add a few old conversations that are archived, in a folder, unread or not indexed.
     for columns in ({"archived": True}, {"folder": folder}, {"read_count": 0}, {"indexed_below": 0}):
         few = conversation(**{"next_position": 1, "read_count": 1, "indexed_below": 1} | columns)
         copy_row(few, 5, last_activity_at=earlier("days"))
@@ -123,19 +123,19 @@ def store_someone(count: int) -> Someone:
 
 
 def selectors() -> dict[str, Callable[[Someone], object]]:
-    """Return what is read beside the addresses: by a turn, or every few seconds."""
+    """Return the selectors that are called outside of these endpoints, by each turn or every few seconds."""
     from chatapp.operations import clock
-    from chatapp.recall.selectors.unindexed import conversations_behind, overlooked_conversations
+    from chatapp.recall.selectors.unindexed import overlooked_conversations, unindexed_conversations
 
     return {
-        "conversations_behind": lambda one: conversations_behind(one.user.pk),
+        "unindexed_conversations": lambda one: unindexed_conversations(one.user.pk),
         "overlooked_conversations": lambda one: overlooked_conversations(clock.now()),
     }
 
 
 def copy_row(row: Any, count: int, numbers: str = "", values: Any = (), **columns: str) -> None:
-    """Store copies of a row in one statement. `columns` are SQL of `n`, which counts them from 1; `numbers`, with its
-    values, another source of `n`."""
+    """Store copies of a row in one statement. `columns` are SQL expressions of `n`, which counts from 1. `numbers` is
+    another source of `n`, with the parameters `values`."""
     from django.db import connection
 
     chosen = {field.column: f"copied.{field.column}" for field in row._meta.concrete_fields}
@@ -150,22 +150,23 @@ def copy_row(row: Any, count: int, numbers: str = "", values: Any = (), **column
     counted = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %s)"
     table = _table(type(row))
     with connection.cursor() as cursor:
-        if is_postgres:  # triggers write an edition for each row: quadratic in one transaction
+        if (
+            is_postgres
+        ):  # Triggers would write an edition for each row, which is quadratic in one transaction.
             cursor.execute("SET session_replication_role = replica")
         cursor.execute(
             f"{counted} INSERT INTO {table} ({', '.join(quoted)}) SELECT {', '.join(chosen.values())}"
             f" FROM {table} AS copied, {numbers or 'numbers'} AS source WHERE copied.{key} = %s",
             [count, *values, _key(row)],
         )
-        if (
-            is_postgres
-        ):  # or foreign keys are checked by plans made while their tables were empty: hours for a million
+        # Otherwise foreign keys are checked with plans made for empty tables, which takes hours for a million rows.
+        if is_postgres:
             cursor.execute(f"ANALYZE {table}")
             cursor.execute("SET session_replication_role = DEFAULT")
 
 
 def _ordered_key(is_postgres: bool) -> str:
-    """Return SQL of a key that is greater than those made before, as the service makes them."""
+    """Return the SQL of a key that is greater than all earlier ones, like the service's keys."""
     from chatapp.operations.ids import new_id
 
     first = int(new_id().hex[:16], 16)
@@ -175,7 +176,7 @@ def _ordered_key(is_postgres: bool) -> str:
 
 
 def earlier(unit: str) -> str:
-    """Return SQL of the moment that was `n` units ago."""
+    """Return the SQL of the moment `n` units ago."""
     from django.db import connection
 
     apart, unit = APART.get(unit, (1, unit))

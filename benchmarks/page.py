@@ -1,8 +1,8 @@
-"""The page in Chromium: its first load, opening a long answer, and what a stream costs it.
+"""The page in Chromium: its first load, opening a long answer, and the cost of a stream.
 
 python -m benchmarks.page [--seconds 20]
 
-Times on the clock and, beside them, of the page's own thread, which other work on the machine does not count in.
+Prints wall-clock times and the CPU times of the page's thread, which other work on the machine does not change.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ LONG = {
 LINE = "    total += weigh(item, 'a string', 42)  # add what it weighs\n"
 CODE_CHARS = 120_000
 CHARS_PER_TOKEN = 4
-# Bytes a second, as Chromium's protocol counts a line of 5 Mbit/s.
+# Chromium's protocol counts bytes per second: this is a line of 5 Mbit/s.
 SLOW_LINE = {"latency": 80, "downloadThroughput": 625_000, "uploadThroughput": 625_000}
-# Resolves when one can type, with the milliseconds since the navigation began.
+# Resolves when the user can type, with the milliseconds since the navigation began.
 USABLE = """
 () => new Promise((resolve) => {
   const look = () => {
@@ -67,7 +67,7 @@ OPEN = """
   look();
 })
 """
-# Resolves when the answer is complete. Playwright's own waiting would look at the page again and again.
+# Resolves when the answer is complete. Playwright's own waiting would poll the page.
 COMPLETE = """
 () => new Promise((resolve) => {
   const look = () => document.querySelector("article.is-assistant")?.dataset.status === "complete";
@@ -90,7 +90,7 @@ OPEN_NEWEST = """
   look();
 })
 """
-# Scrolls back until so many messages were shown, with how many they were and the most that stood in the page at once.
+# Scrolls back until `wanted` messages were shown. Resolves with their number and the most that were shown at once.
 SCROLL_BACK = """
 (wanted) => new Promise((resolve) => {
   const seen = new Set(), started = performance.now();
@@ -106,7 +106,7 @@ SCROLL_BACK = """
   look();
 })
 """
-# From now on, how long each frame was.
+# Records the duration of each frame from now on.
 WATCH_FRAMES = """
 () => {
   window.frames_ms = [];
@@ -118,7 +118,7 @@ FRAMES_P95 = "() => frames_ms.slice(1).sort((a, b) => a - b)[Math.floor((frames_
 
 
 def first_load(browser: Browser, url: str) -> None:
-    """Print what a signed-in browser with an empty cache fetches at 80 ms and 5 Mbit/s, and when one can type."""
+    """Print what a signed-in browser with an empty cache fetches at 80 ms and 5 Mbit/s, and when the user can type."""
     page = browser.new_context(base_url=url, viewport=VIEWPORT).new_page()
     sign_in(page, ALICE)
     page.goto("/", wait_until="networkidle")
@@ -168,7 +168,7 @@ def open_long(page: Page, client: httpx2.Client, name: str, text: str) -> None:
 
 
 def open_many(page: Page, client: httpx2.Client) -> None:
-    """Print how fast a conversation of 10,000 messages opens, and how many of 2,000 stay when one scrolls back."""
+    """Print how fast a conversation of 10,000 messages opens, and how many are shown at once when scrolling back."""
     said = [{"role": ("user", "assistant")[n % 2], "content": PARAGRAPH} for n in range(MESSAGES - 1)]
     body = {"title": "Many", "messages": [*said, {"role": "assistant", "content": END}]}
     made = client.post("/api/v1/conversations/import", json=body).raise_for_status().json()
@@ -183,7 +183,7 @@ def open_many(page: Page, client: httpx2.Client) -> None:
 
 
 def thread_seconds(session: CDPSession) -> dict[str, float]:
-    """Return the seconds of the page's thread since the session began, by kind."""
+    """Return the CPU seconds of the page's thread since the session began, by kind."""
     return {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
 
 
@@ -194,7 +194,7 @@ def begin_session(page: Page) -> CDPSession:
 
 
 def stream(browser: Browser, page: Page, model: ModelProcess, name: str, text: str, rate: float) -> None:
-    """Show `text` on the page at `rate` tokens a second, and print what its thread did meanwhile."""
+    """Show `text` on the page at `rate` tokens per second, and print the work of the page's thread meanwhile."""
     model.script(chat=[{"text": text, "rate": rate}])
     page.goto("/", wait_until="networkidle")
     with tempfile.TemporaryDirectory() as folder:
@@ -220,7 +220,7 @@ def stream(browser: Browser, page: Page, model: ModelProcess, name: str, text: s
 
 
 def tasks_of(trace: dict[str, Any]) -> list[tuple[float, float]]:
-    """Return (milliseconds on the clock, milliseconds of the thread) of each task of the pages' main threads."""
+    """Return (wall-clock milliseconds, CPU milliseconds) of each task of the pages' main threads."""
     events = trace["traceEvents"]
     main = {
         (one["pid"], one["tid"])

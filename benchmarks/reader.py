@@ -1,4 +1,4 @@
-"""CPU per streamed token: our raw reader against the openai SDK's parsed chunks, on the same streams.
+"""CPU per streamed token: our raw reader compared with the openai SDK's parsed chunks, on the same streams.
 
 python -m benchmarks.reader [--streams 50] [--rate 50] [--tokens 200]
 """

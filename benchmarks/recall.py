@@ -1,12 +1,12 @@
-"""Recall in figures: the share of a question's evidence in the assembled context, beside plain BM25; and how fast.
+"""Quality and speed of recall: the share of a question's evidence in the assembled context, compared with plain BM25.
 
 python -m benchmarks.recall [FOLDER] [--database sqlite|postgres] [--embeddings URL MODEL] [--embeddings-hashed]
     [--skip-speed] [--skip-quality]
 
-FOLDER holds the development data, which is not part of this project: long conversations in English, people who talked
-with an assistant in Chinese and English, and probes in three languages; probes of our own in six others are beside the
-tests. A context is counted at 4 characters a token over all its texts; one over its budget scores nothing. Every
-question but those of the first line is asked in a new conversation.
+FOLDER contains the development data, which is not part of this project: long conversations in English, chats of people
+with an assistant in Chinese and English, and probes in three languages. Our own probes in six other languages are with
+the tests. A context's texts are counted at 4 characters per token, and a context over its budget scores nothing. All
+questions except those of the first line are asked in a new conversation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ContextOf = Callable[[str, int], list[str]]
 
 @dataclass
 class Score:
-    """Of one way to make contexts at one budget."""
+    """The score of one way to build contexts, at one budget."""
 
     shares: list[float] = field(default_factory=list)
     over_budget: int = 0
@@ -68,7 +68,7 @@ class Score:
 
 
 Row = list[Score]
-"""One score a budget."""
+"""One score per budget."""
 
 
 def score_contexts(history: History, context_of: ContextOf, budgets: Sequence[int]) -> Row:
@@ -92,7 +92,7 @@ def report(title: str, ours: Row, plain: Row | None = None, note: str = "") -> N
 
 
 class Installation:
-    """A database of its own with one user per history."""
+    """A separate database with one user per history."""
 
     def __init__(self) -> None:
         from chatapp.providers.actions import ensure_first_model
@@ -101,7 +101,7 @@ class Installation:
         self._users = 0
 
     def take_in(self, history: History) -> tuple[Any, str]:
-        """Return the user and the id of the conversation it became, all of it indexed."""
+        """Import and index a history. Return its user and the id of its conversation."""
         from chatapp.accounts.models import User
         from chatapp.conversations.actions.imports import import_conversation
         from chatapp.conversations.api.imports import read_messages
@@ -119,7 +119,7 @@ class Installation:
 
 
 def begin_another(user: Any) -> str:
-    """Return the id of an empty conversation of the user."""
+    """Create an empty conversation of the user. Return its id."""
     from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock
 
@@ -127,7 +127,7 @@ def begin_another(user: Any) -> str:
 
 
 def assembled(user: Any, conversation_id: str) -> ContextOf:
-    """Return how the inspector shows the context that the model would be sent."""
+    """Return a function that returns the context as the inspector shows it."""
     from chatapp.context.inspector import inspect_context
 
     def texts(question: str, budget: int) -> list[str]:
@@ -141,7 +141,7 @@ def assembled(user: Any, conversation_id: str) -> ContextOf:
 
 @dataclass
 class Measured:
-    """A history that was taken in, with its scores beside those of plain BM25."""
+    """An imported history, with its scores and those of plain BM25."""
 
     history: History
     user: Any
@@ -168,7 +168,7 @@ def report_group(
     budgets: Sequence[int],
     together_at: Sequence[int] = (),
 ) -> list[Measured]:
-    """Print each history, all, all but one, and all in one memory; return the histories as measured."""
+    """Print the scores of each history, all, all but one, and all in one memory. Return the measured histories."""
     print(f"{histories[0].language}, {len(histories)} histories at {_budgets(budgets)} tokens", flush=True)
     measured = [measure_history(installation, history, budgets) for history in histories]
     for each in measured:
@@ -209,7 +209,7 @@ def measure_quality(folder: Path) -> None:
 
 @contextmanager
 def _endpoint(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
-    """Yield the settings of the embedding endpoint that was asked for; none where only words are searched."""
+    """Yield the settings of the requested embedding endpoint, or none for a search by words only."""
     names = ("EMBEDDINGS_BASE_URL", "EMBEDDINGS_MODEL", "EMBEDDINGS_API_KEY")
     if arguments.embeddings_hashed:
         with recall_letters.LetterEmbeddings() as server:

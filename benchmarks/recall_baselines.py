@@ -1,7 +1,7 @@
-"""What recall is held against: plain BM25 with one neighbour.
+"""The baseline that recall is compared with: plain BM25 with one neighbour.
 
-It fills the budget with whole messages, best first, each with the message that follows it or, behind an answer, the one
-before: a turn and its other half.
+It fills the budget with whole messages, best first, each with the other half of its turn: a question with the message
+that follows it, an answer with the one before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Histories with questions and the messages that answer them, as the benchmarks of recall read them."""
+"""Reads histories with questions and the messages that answer them, for the recall benchmarks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 
 OWN_PROBES = Path(__file__).parent.parent / "tests/benchmarks/recall_probes.json"
 LANGUAGE_CODES = {"Japanese": "ja", "German": "de", "Russian": "ru", "cn": "zh"}
-"""Of the names that the data has, where they are no codes."""
+"""Codes for the language names in the data that are not codes."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question and the texts that hold its answer; of alternatives any will do."""
+    """A question and the texts that contain its answer. Any of the alternatives in `evidence` suffices."""
 
     question: str
     evidence: tuple[tuple[str, ...], ...]
     kind: str = ""
 
     def share_in(self, texts: Sequence[str]) -> float:
-        """Return the share of the evidence that is word for word in the texts."""
+        """Return the share of the evidence that is verbatim in the texts, for the best alternative."""
         return max(
             sum(any(one in text for text in texts) for one in each) / len(each) for each in self.evidence
         )
@@ -52,7 +52,7 @@ def _asked_by_position(item: dict[str, Any]) -> Iterator[Asked]:
 
 
 def read_people(path: Path) -> list[History]:
-    """Read people who talked with an assistant for ten days."""
+    """Read chats of people with an assistant over ten days."""
     histories = []
     for person in json.loads(path.read_text())["people"]:
         language = LANGUAGE_CODES.get(person["language"], person["language"])
@@ -105,7 +105,7 @@ def read_probes(path: Path) -> list[History]:
 
 @dataclass(frozen=True)
 class Unrelated:
-    """Messages that have nothing to do with anybody's history."""
+    """Messages that are unrelated to any history."""
 
     foreign: list[str]
     small: list[str]
@@ -113,7 +113,7 @@ class Unrelated:
 
 
 def read_unrelated(path: Path = OWN_PROBES) -> dict[str, Unrelated]:
-    """Read what is asked of the gate, by language."""
+    """Read the unrelated messages for the gate, by language."""
     data = json.loads(path.read_text())
     items = {**data["languages"], **data["gate"]}
     return {
@@ -123,14 +123,14 @@ def read_unrelated(path: Path = OWN_PROBES) -> dict[str, Unrelated]:
 
 
 def chained(histories: Sequence[History]) -> History:
-    """Return all histories as one conversation, one after the other, with the questions of all."""
+    """Join histories into one conversation, one after another, with all their questions."""
     messages = [message for history in histories for message in history.messages]
     questions = [asked for history in histories for asked in history.questions]
     return History("all in one", histories[0].language, messages, questions)
 
 
 def said_in(history: History) -> list[dict[str, Any]]:
-    """Return the messages in the form that an import takes."""
+    """Return the messages in the format of an import."""
     return [
         {name: message[name] for name in ("role", "content", "created_at")} for message in history.messages
     ]

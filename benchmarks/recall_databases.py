@@ -1,10 +1,10 @@
-"""How long a recall takes from 20,000 turns on SQLite and on PostgreSQL, side by side.
+"""The time of a recall from 20,000 turns on SQLite and on PostgreSQL, side by side.
 
 python -m benchmarks.recall_databases [FOLDER] [--turns 20000] [--questions 60]
 
-FOLDER is that of `benchmarks.recall`. Each database is in a process of its own, and both are asked each question one
-after the other, so that other work on the machine slows both alike. The CPU time is that of the asking process, without
-the server's of PostgreSQL; the clock has it.
+FOLDER is the same as for `benchmarks.recall`. Each database has its own client process, and both get each question one
+after the other, so that other work on the machine slows both alike. The CPU time is that of the client process. Only
+the wall-clock time includes the PostgreSQL server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.environment import ROOT
 DATABASES = ("sqlite", "postgres")
 DUE = {"sqlite": "due 15 (30)", "postgres": "due 25 (40)"}
 REPEATS = 3
-"""So often each question is asked; the quickest counts, as a shared machine adds to a time and never takes from it."""
+"""How often each question is asked. The fastest time is the most reliable, because other work only adds time."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Taken:
 
 
 def answer_questions(database: str, folder: Path, turns: int) -> None:
-    """Recall for each line of the standard input, and print what it took."""
+    """Run a recall for each line of standard input, and print its times."""
     with prepared_database(database):
         user, conversation_id = recall_speed.user_with(read_conversations(folder / "recall_dev.json"), turns)
         recall_speed.index(conversation_id)

@@ -1,5 +1,5 @@
-"""The gate's two errors, by language: own questions that recall nothing or little, and what recalls though it has
-nothing to do with the history."""
+"""The gate's two errors, by language: own questions that recall little or nothing, and unrelated messages that recall
+something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.recall_data import History, read_unrelated
 
 ROOM_TOKENS = 2_000
 LITTLE_TOKENS = 500
-"""A question about something else may recall so much."""
+"""An unrelated question may recall up to this many tokens."""
 COLUMNS = (
     "own: nothing",
     "own: little",
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def measure(histories: Sequence[tuple[History, Any]]) -> None:
-    """Print how much is recalled for own, foreign and small-talk questions; each history has its user's key."""
+    """Print how much own, foreign and small-talk questions recall. Each history comes with its user's primary key."""
     unrelated = read_unrelated()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for history, user_id in histories:

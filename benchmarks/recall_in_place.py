@@ -1,12 +1,12 @@
-"""A conversation that recalls for each of twenty questions: what it keeps of the request before, and of the evidence.
+"""A conversation with a recall for each of twenty questions: how much of the last request and of the evidence it keeps.
 
 python -m benchmarks.recall_in_place [DATA] [--first N]
 
-`--first 2` asks twenty other questions than `--first 0`: a single one is 1.7 % of the evidence, and 5 % in the largest
-window. Of DATA with people, all of one language are one conversation, in the windows that do not hold it whole.
+`--first 2` asks twenty other questions than `--first 0`. A single one is 1.7 % of the evidence, and 5 % in the largest
+window. If DATA has people, those of one language become one conversation, in windows too small for the whole of it.
 
-As the service does it, by its own actions; only the model is left out. `each time anew` is the same with nothing kept
-in its place and up to 8,000 tokens for each question.
+The benchmark runs the service's own actions without a model. `each time anew` does the same, but keeps no recalled
+turns in place and recalls up to 8,000 tokens for each question.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ LARGE = 100_000
 class Measured:
     shares: list[float] = field(default_factory=list)
     breaks: int = 0
-    """Requests that begin otherwise, with no compaction before them."""
+    """Requests that share less than LEAST_SHARE with the previous one, without a compaction or cut in between."""
     compactions: int = 0
     cuts: int = 0
-    """Requests whose view was cut at once, without a compaction: like those after one, they begin otherwise."""
+    """Requests whose view was cut without a compaction. Like those after a compaction, they share little."""
     evidence: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
 
@@ -57,9 +57,9 @@ class Measured:
 def measure(
     histories: Sequence[History], window: tuple[int, int], *, is_anew: bool, first: int = 0
 ) -> Measured:
-    """Return the figures of all histories in one window, each asked twenty of its questions from the `first` on."""
+    """Return the results of all histories in one window, with twenty questions of each, starting at `first`."""
     measured = Measured()
-    # Anew each time, a question has all of the room.
+    # If nothing is kept in place, each question gets the whole budget for recall.
     view.RECALLING_QUESTIONS = 1 if is_anew else RECALLING_QUESTIONS
     for history in histories:
         _Talk(history, window, is_anew=is_anew, first=first).go_on(measured)
@@ -67,7 +67,7 @@ def measure(
 
 
 class _Talk:
-    """One history as a conversation, compacted, and its questions asked in it one after the other."""
+    """A history as a compacted conversation, in which its questions are asked one after another."""
 
     def __init__(self, history: History, window: tuple[int, int], *, is_anew: bool, first: int) -> None:
         from chatapp.accounts.models import User
@@ -117,12 +117,12 @@ class _Talk:
             before, was_compacted, cut_at = sent, compactions > 0, cut_now
 
     def ask(self, asked: Asked, measured: Measured) -> tuple[bytes, int]:
-        """Ask, answer, and return (the request, the position from which on what was recalled stands)."""
+        """Ask and answer a question. Return (the request, the position from which recalled turns are in place)."""
         from chatapp.operations import clock
         from chatapp.recall.actions.indexing import index_conversation
         from chatapp.recall.actions.sources import recalled_rows
         from chatapp.runs.actions.endings import Outcome, finish_run
-        from chatapp.runs.actions.requests import record_asked
+        from chatapp.runs.actions.requests import record_first_request
         from chatapp.runs.actions.runs import PartialAnswer, claim_run
         from chatapp.runs.actions.sending import NewMessage, send_message
         from chatapp.runs.models import RunSource
@@ -144,7 +144,7 @@ class _Talk:
         assert lease is not None
         context, recalled = assemble_and_recall(loaded, run_id)
         rows = list(recalled_rows(lease.run_id, recalled.turns, starts_anew=recalled.starts_anew))
-        record_asked(lease=lease, request=None, facts=(), recalled=rows, now=clock.now())
+        record_first_request(lease=lease, request=None, facts=(), recalled=rows, now=clock.now())
         texts = [message.text for message in context.messages]
         measured.evidence.append(asked.share_in(texts))
         measured.tokens.append(context.total_tokens)
@@ -172,7 +172,7 @@ def report(histories: Sequence[History], first: int = 0) -> None:
         f"{QUESTIONS} questions in a conversation, of {len(histories)} conversations, recalled for each of them"
     )
     for window in WINDOWS:
-        # Alone each of them fits into the largest window.
+        # Each history alone fits into the largest window.
         asked = histories if window[0] < LARGE else [chained(histories)]
         if window[0] >= LARGE and len(histories) == 1:
             continue

@@ -1,7 +1,7 @@
-"""An embeddings endpoint that knows no language: a text's vector is its words and their groups of letters, hashed.
+"""An embeddings endpoint without a language model: a text's vector hashes its words and their letter n-grams.
 
-It stands in for a real model where none is at hand: the whole way of vectors is walked, over a real socket, and fusion
-is seen to do no harm. What a real model brings it cannot show.
+It replaces a real model if none is available. It runs all vector code over a real socket and shows that fusion does no
+harm, but not what a real model gains.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class LetterEmbeddings(EmbeddingsServer):
         for word in _WORD.findall(fold_text(text)):
             if word not in STOP_WORDS:
                 total += _word_vector(word)
-        # Of stop words alone: near nothing in particular.
+        # A text of stop words only is near no text in particular.
         return total.tolist() if total.any() else np.ones(DIMENSIONS).tolist()
 
 
 @lru_cache(maxsize=50_000)
 def _word_vector(word: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the word's vector, in which the word counts as much as all its groups of letters together."""
+    """Return the word's vector, in which the word counts as much as all its letter n-grams together."""
     groups = list(_letter_groups(f"<{word}>"))
     vector = np.zeros(DIMENSIONS)
     for feature, weight in [(word, 1.0), *((group, len(groups) ** -0.5) for group in groups)]:

@@ -1,4 +1,4 @@
-"""How long indexing, a recall and a search take, with histories that are repeated with other words in between."""
+"""The time of indexing, recall and search, with histories that are repeated with some words replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENTS_AT_ONCE = 1_024
 VECTORS_EACH = 3
 DIMENSIONS = 384
 REPLACED = 0.2
-"""Share of the words of a repeated message that are others: a vocabulary as large as that of a long life."""
+"""Share of the words that are replaced in a repeated message, to get the large vocabulary of a long history."""
 
 
 def measure(histories: Sequence[History]) -> None:
@@ -50,7 +50,7 @@ def _report_all(user: Any, questions: Sequence[str], how: str = "") -> None:
 
 
 def _store_vectors(user: Any, count: int) -> None:
-    """Store random vectors: the time that a search takes does not depend on what they mean."""
+    """Store random vectors, because the time of a search does not depend on their meaning."""
     from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
 
     dice = np.random.default_rng(count)
@@ -62,7 +62,7 @@ def _store_vectors(user: Any, count: int) -> None:
 
 @contextmanager
 def _endpoint_of_chance() -> Iterator[None]:
-    """Replace the embedding endpoint by one that answers at once, so that only our own time is measured."""
+    """Replace the embedding endpoint with immediate random vectors, so that only our own time is measured."""
     from django.conf import settings
 
     from chatapp.recall import embedding

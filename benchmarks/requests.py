@@ -1,4 +1,4 @@
-"""What a small request of the REST API costs the embedded service, with connections to SQLite kept and opened anew.
+"""The CPU cost of a small REST request to the embedded service, with kept and with new SQLite connections.
 
 python -m benchmarks.requests [--requests 300] [--rounds 3]
 """
@@ -35,7 +35,7 @@ runpy.run_path("manage.py", run_name="__main__")
 
 
 class Embedded:
-    """A service on a data folder, which keeps so many connections."""
+    """A service on a data folder that keeps up to `kept` connections."""
 
     def __init__(self, folder: Path, kept: int, token: str) -> None:
         port = reserve_port()
@@ -50,7 +50,7 @@ class Embedded:
             time.sleep(LOOK_EVERY_S)
 
     def cpu_ms(self, address: str, count: int) -> float:
-        """Return the CPU that the service takes for one of these requests."""
+        """Return the service's mean CPU milliseconds per request."""
         before = cpu_seconds(self.process.pid)
         for _ in range(count):
             self.client.get(address).raise_for_status()

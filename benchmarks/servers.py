@@ -2,8 +2,8 @@
 
 python -m benchmarks.servers [--seconds 3] [--sockets 100] [--frames 200] [--rounds 3]
 
-HTTP is Django's `GET /healthz`; a socket of the application below sends frames like text deltas, 50 a second.
-Servers that are not installed are left out: the service needs daphne alone. Loopback, one process, one worker each.
+HTTP requests are Django's `GET /healthz`. A socket of the application below sends frames like text deltas, 50 per
+second. Servers that are not installed are skipped, because the service needs only daphne. Each has one worker.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _answers(port: int) -> bool:
 
 
 def family(pid: int) -> list[int]:
-    """Return the process and those it started."""
+    """Return the ids of the process and its descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError):  # a thread that ended meanwhile
@@ -151,7 +151,7 @@ def memory_mb(pid: int) -> float:
 
 
 def ask_for(port: int, seconds: float) -> float:
-    """Return requests a second, over connections that stay open."""
+    """Return the requests per second over persistent connections."""
 
     async def one(deadline: float) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -172,7 +172,7 @@ def ask_for(port: int, seconds: float) -> float:
 
 
 def read_streams(port: int, sockets: int, frames: int) -> list[float]:
-    """Return the seconds from each socket's start to its first frame. Raises where frames are missing."""
+    """Return the seconds from each socket's start to its first frame. Raise AssertionError if frames are missing."""
 
     async def one(number: int) -> float:
         await asyncio.sleep(number / sockets)

@@ -1,4 +1,4 @@
-"""A stage for measurements: the scripted model server and the service, each in a process of its own."""
+"""Processes and tools for measurements: the scripted model server, the service, CPU, memory and transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.servers.redis import Redis
 from tests.servers.service import OwnProcess, Service, run_manage
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-# Rows for a load: users, tokens and conversations, by the actions of the service itself.
+# Creates the users, tokens and conversations of a load with the service's own actions.
 PREPARE = """
 import json, sys
 from chatapp.operations import clock
@@ -95,8 +95,7 @@ class Deployment:
 def running_service(
     model_url: str, people: int = 0, **env: str
 ) -> Iterator[tuple[Service, list[tuple[str, str]]]]:
-    """Run the embedded service on a fresh folder, and yield it with `(token, conversation_id)` of each of its
-    people."""
+    """Run the embedded service on a new folder. Yield it with the `(token, conversation_id)` of each user."""
     with deployment(model_url, people, **env) as (deployed, made):
         yield deployed.webs[0], made
 
@@ -105,8 +104,8 @@ def running_service(
 def deployment(
     model_url: str, people: int = 0, webs: int = 0, **env: str
 ) -> Iterator[tuple[Deployment, list[tuple[str, str]]]]:
-    """Run the service on a fresh folder, embedded or as `webs` processes and a worker on PostgreSQL and Redis, and
-    yield it with `(token, conversation_id)` of each of its people."""
+    """Run the service on a new folder, embedded or as `webs` processes and a worker on PostgreSQL and Redis. Yield it
+    with the `(token, conversation_id)` of each user."""
     clean_environment()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="palimpsest-bench-"))
@@ -180,7 +179,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def peak_mb(pid: int) -> float:
-    """Return the most memory that a process had resident."""
+    """Return the peak resident memory of a process."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -203,8 +202,8 @@ def stopwatch() -> Iterator[list[float]]:
 
 @dataclass
 class Watched:
-    """The statements of the block, and of each of its transactions: how long it lasted, and who began it. A write
-    outside a transaction is one of its own."""
+    """The number of statements in the block, and (wall-clock ms, CPU ms, caller) of each transaction in `held`. A write
+    outside of a transaction counts as one."""
 
     statements: int = 0
     held: list[tuple[float, float, str]] = field(default_factory=list)
@@ -230,7 +229,7 @@ def watch() -> Iterator[Watched]:
     watched, change = Watched(), connection.set_autocommit
 
     def set_autocommit(autocommit: bool, *arguments: Any, **options: Any) -> None:
-        if autocommit:  # it is committed, and what follows a commit holds no lock
+        if autocommit:  # The transaction is committed, and what follows a commit holds no lock.
             watched.held.append((*since(watched.began), caller()))
         change(autocommit, *arguments, **options)
         if not autocommit:
@@ -245,7 +244,7 @@ def watch() -> Iterator[Watched]:
 
 
 def caller() -> str:
-    """Return the innermost function of the product on the stack, and its caller."""
+    """Return our innermost function on the stack, and its caller."""
     frame, names = sys._getframe(1), list[str]()
     while frame.f_back is not None and len(names) < 2:
         frame = frame.f_back
@@ -260,6 +259,6 @@ def moment() -> tuple[float, float]:
 
 
 def since(began: tuple[float, float]) -> tuple[float, float]:
-    """Return milliseconds by the clock and of CPU."""
+    """Return (wall-clock milliseconds, CPU milliseconds)."""
     now = moment()
     return (now[0] - began[0]) * 1_000, (now[1] - began[1]) * 1_000

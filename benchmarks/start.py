@@ -1,8 +1,8 @@
-"""How long the embedded service takes to start on data that is there, and how much memory it holds at rest.
+"""How long the embedded service takes to start on existing data, and how much memory it uses at rest.
 
 python -m benchmarks.start [--python PYTHON] [--starts 3]
 
-`--python`: of an environment with the packages of requirements.lock alone, as operators have it.
+`--python`: the Python of an environment with only the packages of requirements.lock, like an operator's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Users who send at once, spread over time, and alone, through the socket; each load also straight at the model server.
+"""Users who send at once, spread over time, and alone, over sockets. Each load also goes directly to the model server.
 
 python -m benchmarks.streaming [--users 200] [--rate 50] [--tokens 100] [--rounds 3] [--spread 30] [--webs N]
 
 `--webs N`: PostgreSQL, Redis, N web processes and a worker instead of one embedded process on SQLite. The loads
-through the service and straight at the model server alternate, so that other work on the machine slows down both.
+through the service and directly to the model server alternate, so that other work on the machine slows down both.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from benchmarks.stage import Deployment, deployment, model_server, percentile
 
 SPREAD_S = 15.0
 ALONE_TOKENS = 4_000
-"""Of all answers to one user alone: 40 of 100 tokens, of which the slowest two are 5 %."""
+"""The tokens of all answers to a single user: 40 answers of 100 tokens, of which the slowest two are 5 %."""
 REST_S = 3.0
-"""What a load leaves behind is counted, too."""
+"""How long CPU time is counted after a load, to include the work that the load leaves behind."""
 
 
 @dataclass
 class Measured:
-    """The same load through the service and straight, in rounds."""
+    """The same load through the service and directly to the model server, in rounds."""
 
     through: list[Load] = field(default_factory=list)
     straight: list[Load] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def share(self) -> float:
-        """Return the tokens a second through the service, of those straight at the model server."""
+        """The tokens per second through the service, as a share of those directly from the model server."""
         return self.tokens_per_s(self.through) / self.tokens_per_s(self.straight)
 
     @property
@@ -52,7 +52,7 @@ class Measured:
         return sum(load.tokens for load in loads) / sum(load.ended - load.started for load in loads)
 
     def first_above_ms(self, share: float) -> float:
-        """Return a percentile of the time to the first text, above the median of the model server's own."""
+        """Return a percentile of the time to the first text, minus the median of the model server's own."""
         own = percentile([after for load in self.straight for after in load.first_after], 0.5)
         seen = [after for load in self.through for after in load.first_after]
         return (percentile(seen, share) - own) * 1000 if seen else float("nan")
@@ -80,7 +80,7 @@ async def measure_all(
         await open_socket("127.0.0.1", service.webs[number % len(service.webs)].port, token, conversation)
         for number, (token, conversation) in enumerate(people)
     ]
-    await sockets[0].ask(Load())  # the first answer of a process imports what the others find
+    await sockets[0].ask(Load())  # the first answer of a process loads modules
     all_at_once = [socket.ask for socket in sockets]
     found = {
         "at once": await measure(service, all_at_once, [model] * len(sockets), 1.0, asked.rounds),
@@ -107,7 +107,7 @@ async def in_turn(socket: UserSocket, turns: int, load: Load) -> None:
 
 
 async def ask_idle(idle: asyncio.Queue[UserSocket], load: Load) -> None:
-    """Ask as a user who waits for nothing. Where all of them wait, the service is behind: the send is late, too."""
+    """Send as an idle user. If all users are waiting for answers, the service is behind, and the send is late, too."""
     socket = await idle.get()
     try:
         await socket.ask(load)

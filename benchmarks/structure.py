@@ -1,13 +1,13 @@
-"""What it takes to read and change the code: files, lines, levels, and how far one message walks.
+"""The effort of reading and changing the code: files, lines, levels, and the path of an operation through the code.
 
 python -m benchmarks.structure [--write]
 
-Prints the tables of docs/architecture.md, with `--write` into the page. `--show "one recall"` prints what it walks by.
+Prints the tables of docs/architecture.md. `--write` updates the page, `--show "one recall"` prints a walk's functions.
 
-A walk is what a reader meets who follows one thing through the code. It is done once in this process (SQLite, a
-scripted model) under `sys.setprofile`, and each function of ours is taken at its first call: "files" counts the
-different files of these functions, "returns" how often the next of them lies in a file that was left before. Loops and
-waiting add nothing. A walk begins with the function named in WALKS: what the door checks (tokens, limits) comes before.
+A walk is the list of functions that a reader meets when following one operation. The operation runs once in this
+process (SQLite, a scripted model) under `sys.setprofile`, which records each of our functions at its first call.
+"files" counts the files of these functions, "returns" how often the next function is in a file that was left before.
+Loops and waiting add nothing. A walk begins with the function in WALKS, after the checks of tokens and limits.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("chatapp", "agents", "memory")
-# The function that a walk begins with, and of which file where several have one of this name. By name and not imported,
-# so that the same command measures an older tree.
+# The function that a walk begins with, and its file if several functions have this name. They are not imported, so that
+# the same command can measure an older tree.
 WALKS = {
     "one message stored": ("send_message", ""),
     "one message answered": ("_answer_claimed", "runner.py"),
@@ -40,7 +40,7 @@ WALKS = {
     "one message forgotten": ("forget_message", ""),
 }
 CHANGES = ("a field on a conversation", "a strategy", "an event", "a feature folder")
-# Of commit ad7ea56, which had a folder for each layer: measured there by this file, the changes counted by hand.
+# Measured with this file at commit ad7ea56, which had a folder for each layer. The changes were counted manually.
 BEFORE = {
     "Python files of the product": "405",
     "lines of product Python, without migrations": "43,661",
@@ -59,26 +59,26 @@ BEFORE = {
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- structure: python -m benchmarks.structure --write -->\n", "<!-- /structure -->"
 
-# A run has a context of its own, in which nothing is set: what has the default is the answering.
+# A run has its own context, in which no walk is set, so the default is the walk of answering.
 current_walk: contextvars.ContextVar[str] = contextvars.ContextVar(
     "current_walk", default="one message answered"
 )
 
 
 def product_files() -> list[Path]:
-    """Return the Python files of the product, migrations left out."""
+    """Return our Python files without migrations."""
     found = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     return sorted(path for path in found if "migrations" not in path.parts)
 
 
 def count_levels() -> int:
-    """Return the levels of chatapp's longest import contract."""
+    """Return the number of levels in chatapp's longest import contract."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     return max(len(each.get("layers", ())) for each in contracts if "chatapp" in each.get("containers", ()))
 
 
 def recipe_steps(title: str) -> dict[str, str]:
-    """Return the numbered steps of a recipe of docs/recipes.md by the file that each begins with, in their order."""
+    """Return the numbered steps of a recipe in docs/recipes.md, in order, by the file that each begins with."""
     page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
     recipe = re.split(rf"^## {title}$", page, flags=re.MULTILINE | re.IGNORECASE)[1].split("\n## ")[0]
     return {match[1]: match[0] for match in re.finditer(r"^\d+\. `([^`]+)`.*$", recipe, re.MULTILINE)}
@@ -86,12 +86,12 @@ def recipe_steps(title: str) -> dict[str, str]:
 
 @dataclass
 class Recorder:
-    """Takes down each function of ours at its first call, walk by walk."""
+    """Records each of our functions at its first call, separately for each walk."""
 
     walks: dict[str, list[CodeType]] = field(default_factory=lambda: {name: [] for name in WALKS})
     seen: dict[str, set[CodeType]] = field(default_factory=lambda: {name: set() for name in WALKS})
     begun: dict[str, FrameType] = field(default_factory=dict)
-    """Of each walk under way, the frame it began with."""
+    """The frame that each active walk began with."""
     is_ours: dict[CodeType, bool] = field(default_factory=dict)
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
@@ -100,7 +100,7 @@ class Recorder:
             return
         if event == "call":
             self._take(frame, walk)
-        is_coroutine = frame.f_code.co_flags & inspect.CO_COROUTINE  # it "returns" at each await
+        is_coroutine = frame.f_code.co_flags & inspect.CO_COROUTINE  # A coroutine "returns" at each await.
         if event == "return" and self.begun.get(walk) is frame and not is_coroutine:
             del self.begun[walk]
 
@@ -121,7 +121,7 @@ class Recorder:
         return self.is_ours[code]
 
     def files(self, walk: str) -> list[str]:
-        """Return the file of each function, in the order of their first calls, neighbours merged."""
+        """Return the files of the functions in the order of their first calls. Merge equal neighbours."""
         found: list[str] = []
         for code in self.walks[walk]:
             file = str(Path(code.co_filename).relative_to(ROOT))
@@ -140,7 +140,7 @@ def walking(name: str) -> Iterator[None]:
 
 
 def carry_context() -> None:
-    """Let database threads see the walk of who called them: the event loop hands them no context."""
+    """Let database threads see the walk of their caller, because the event loop does not pass the context on."""
     original = asyncio.BaseEventLoop.run_in_executor
 
     def run_in_executor(
@@ -154,10 +154,10 @@ def carry_context() -> None:
 async def walk_all(user: Any, recorder: Recorder) -> None:
     from tests.context_engine.chatting import chatting
 
-    with walking("none"):  # of what the service does besides, and of what this function asks
+    with walking("none"):  # Excludes background work of the service and the requests of this function.
         async with chatting(user, count=60, padding=12) as chat:
             question = "Which code has note 3?"
-            # Once unrecorded: what a process does for its first request only is no part of a walk.
+            # Run once without recording: what a process does only for its first request is not part of a walk.
             await chat.ask("My piano is a Bechstein of 1911.")
             await chat.see(question)
             sys.setprofile(recorder)
@@ -206,7 +206,7 @@ def measure_walks() -> Recorder:
 
 
 def count_sizes() -> dict[str, str]:
-    """Return the sizes of the tree, by what is counted."""
+    """Return the sizes of the tree, by description."""
     files = product_files()
     entries = [path for path in (ROOT / "chatapp").iterdir() if path.name != "__pycache__"]
     return {

@@ -1,4 +1,4 @@
-"""What one turn costs this process: statements and CPU of each call in a thread of the database, in one process.
+"""The cost of one turn: statements and CPU time of each call in a database thread, all in one process.
 
 python -m benchmarks.turn [--turns 30] [--database postgres] [--statements] [--profile]
 """
@@ -28,7 +28,7 @@ WARM_UP = 5
 
 @dataclass
 class Meter:
-    """What the threads of the database do while `is_on`."""
+    """Counts calls, CPU seconds and statements of the database threads while `is_on`."""
 
     is_on: bool = False
     profiles: list[cProfile.Profile] | None = None
@@ -38,7 +38,7 @@ class Meter:
     thread: threading.local = field(default_factory=threading.local)
 
     def watch(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Stand in for what runs a call in a thread of the database."""
+        """Run a call in a database thread and measure it."""
         from django.db import connection, connections
 
         database = connections[connection.alias]
@@ -64,7 +64,7 @@ class Meter:
 
 
 async def take_turns(meter: Meter, turns: int) -> float:
-    """Return the CPU seconds of the whole process, with the model server in it."""
+    """Run the turns. Return the CPU seconds of the whole process, including the model server."""
     from chatapp.accounts.models import User
     from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock

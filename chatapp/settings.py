@@ -425,7 +425,7 @@ LOGGING = {
     },
     "filters": {
         "outages": {"()": "chatapp.operations.logs.OutageLines"},
-        "answers": {"()": "chatapp.operations.logs.LevelsOfAnswers"},
+        "answers": {"()": "chatapp.operations.logs.ResponseLevelFilter"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["outages"]}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},

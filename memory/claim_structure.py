@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from memory.claim_languages import DENIED, VALUE
 from memory.languages import CAPITAL, ENGLISH, LATIN, UNSPACED_RUN, fold_text, latin_language, stop_words
-from memory.sentences import bare_sentence
+from memory.sentences import strip_list_mark
 
 NOW = re.compile(
     r"\b(?:now(?:adays)?|currently|these\s+days|jetzt|nun|inzwischen|mittlerweile|maintenant|désormais|ahora|adesso|ora|"
@@ -248,7 +248,7 @@ def read_statement(sentence: str, before: str) -> Statement | None:
 
 def _behind_now(sentence: str, *, changes: bool) -> Iterator[re.Pattern[str]]:
     """Yield additional patterns for a sentence that begins with "now"."""
-    if changes and (now := NOW.match(bare_sentence(sentence))):
+    if changes and (now := NOW.match(strip_list_mark(sentence))):
         yield _TURNED_NOW
         if now[0].casefold() in _WITHOUT_PRONOUN:
             yield _UNSAID_NOW
@@ -277,7 +277,7 @@ def script_of(text: str) -> str:
 @lru_cache(maxsize=64)
 def without_now(sentence: str) -> tuple[str, bool]:
     """Return the sentence without words for "now" and "no longer", and whether there were any."""
-    said = bare_sentence(sentence)
+    said = strip_list_mark(sentence)
     # Remove denials first, because some contain "now".
     plain, now = NOW.subn(" ", without_denial(said))
     if not now and plain == said:

@@ -238,7 +238,7 @@ def _read_subject(sentence: str, vocabulary: Vocabulary, *, is_changed: bool) ->
     match = _SUBJECT.search(sentence)
     if match is None or _NO_VALUE.match(match["value"]):
         return None
-    subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
+    subject = tuple(sorted(vocabulary.content_words(match["subject"])))
     value = _value_of(match["value"], vocabulary)
     if not subject or not value:
         return None
@@ -259,7 +259,7 @@ def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> _Said | None:
     match = languages.SUBJECT.search(sentence)
     if match is None or languages.NO_VALUE.match(match["value"]):
         return None
-    subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
+    subject = tuple(sorted(vocabulary.content_words(match["subject"])))
     plain = languages.TAIL.sub("", match["value"])
     value = _value_of(plain, vocabulary)
     replaces = match["past"] is None or match["adverb"] is not None
@@ -277,13 +277,13 @@ def _as_claim(said: Statement | None, vocabulary: Vocabulary, *, is_changed: boo
 
 
 def _key_of(subject: str, verb: str, vocabulary: Vocabulary) -> Key:
-    words = vocabulary.telling_words(subject) or frozenset(subject.casefold().split())
+    words = vocabulary.content_words(subject) or frozenset(subject.casefold().split())
     return ("of", *sorted(words), verb) if words else ()
 
 
 def _value_of(value: str, vocabulary: Vocabulary) -> Key:
     plain = _without_tail(value)
-    words = vocabulary.telling_words(plain) or frozenset(plain.casefold().split())
+    words = vocabulary.content_words(plain) or frozenset(plain.casefold().split())
     return tuple(sorted(words))
 
 

@@ -57,7 +57,7 @@ class PlanInputs:
     turns_since_compaction: int | None = None
     manual: bool = False
     """Whether all but `keep_recent` messages are taken, at any pressure."""
-    is_patient: bool = True
+    may_wait_for_more: bool = True
     """Whether more messages will come, for which a short span could wait."""
 
 
@@ -92,7 +92,7 @@ def plan_span(inputs: PlanInputs) -> CompactionPlan | None:
     room = room.with_stand_in() if left_out.count else room
     prepared = prepare_history(messages, policy)
     split, trigger = _find_split(inputs, prepared, room)
-    if not inputs.is_patient:
+    if not inputs.may_wait_for_more:
         split = split if trigger == "hard" else 0
     elif policy.prepares_ahead and not inputs.manual and not left_out.count:
         split = _worth_a_call(prepared, split, policy, room)

@@ -156,7 +156,7 @@ def _join(lines: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def split_over(answer: str) -> tuple[str, tuple[Over, ...]]:
+def split_superseded_section(answer: str) -> tuple[str, tuple[Over, ...]]:
     """Return (the profile alone, statements that the answer says are over). A missing section means none."""
     heading = _OVER_HEADING.search(answer)
     if heading is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from memory.languages import CAPITAL, UNSPACED_RUN
-from memory.neutral_text import keep_speaker, names_speaker
+from memory.neutral_text import names_speaker, quote_speaker_lines
 from memory.sentences import Vocabulary, split_sentences
 from memory.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.terms import Analyzer
@@ -141,7 +141,9 @@ def _lines_of(sentences: Sequence[_Sentence]) -> str:
     for sentence in sorted(sentences, key=lambda sentence: sentence.order):
         # Repeat the speaker before a text that looks like somebody else's line.
         goes_on = sentence.speaker == speaker and not names_speaker(sentence.text)
-        lines.append(keep_speaker(sentence.text if goes_on else f"{sentence.speaker}: {sentence.text}"))
+        lines.append(
+            quote_speaker_lines(sentence.text if goes_on else f"{sentence.speaker}: {sentence.text}")
+        )
         speaker = sentence.speaker
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from memory.extractive import STRONG_FACT, find_facts
 from memory.languages import fold_text, latin_language, stop_words
 from memory.memory_requests import read_remember_requests
-from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.sentences import Vocabulary, split_sentences, strip_list_mark
 from memory.small_talk import SMALL_TALK, greets_by_name, is_courtesy
 from memory.types import Message
 
@@ -36,7 +36,7 @@ def memorable_sentences(messages: Sequence[Message], vocabulary: Vocabulary) -> 
     seen: set[str] = set()
     for message in messages:
         for sentence in split_sentences(message.text):
-            bare = bare_sentence(sentence)
+            bare = strip_list_mark(sentence)
             if bare not in seen and is_memorable(bare, message.role, vocabulary):
                 seen.add(bare)
                 yield bare
@@ -47,7 +47,7 @@ def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
     only identifiers, numbers and dates."""
     if len(sentence) > MAX_CHARS or sentence.endswith(("?", "？", "؟")):
         return False
-    if len(vocabulary.telling_words(sentence)) < LEAST_WORDS:
+    if len(vocabulary.content_words(sentence)) < LEAST_WORDS:
         return False
     # Days of the week are capitalised, but are no names.
     facts = {fact: weight for fact, weight in find_facts(sentence).items() if fact not in _DAYS}

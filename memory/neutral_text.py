@@ -61,7 +61,7 @@ def names_speaker(line: str) -> bool:
     return _SPEAKS.match(neutralise(line)) is not None
 
 
-def keep_speaker(text: str) -> str:
+def quote_speaker_lines(text: str) -> str:
     """Return what one speaker said, after the name, with `> ` before each further line that would read as somebody
     else's words.
 

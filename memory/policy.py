@@ -22,9 +22,9 @@ from memory.bounds import (
 )
 from memory.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
 from memory.errors import PolicyError
-from memory.plain_types import plain_checks
 from memory.strategies.protocol import Strategy, SummaryForm
 from memory.strategies.registry import StrategyName, strategy_named
+from memory.strict_types import strict_checks
 
 TRIGGER_MAX = 0.9
 """Above this the summariser's own call would have no room (AgentScope)."""
@@ -238,14 +238,14 @@ def check_written(origin: str, fields: Mapping[str, object]) -> ContextPolicy:
     """Return the policy of one layer as a user writes it. Text is no valid number, though stored values may be text.
     Raise PolicyError, for the same field whatever the order of the fields."""
     for given, value in sorted(fields.items()):
-        check = plain_checks(ContextPolicy).get(ALIASES.get(given, given))
+        check = strict_checks(ContextPolicy).get(ALIASES.get(given, given))
         if check and value is not None and (kind := check(value)):
             raise PolicyError(given, origin, KINDS[kind])
         merge_policies((origin, {given: value}))  # alone, because the field's own name overrides an alias
     return merge_policies((origin, fields)).policy
 
 
-def newest_names(fields: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def drop_overridden_aliases(fields: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields without names that are unchanged since `before`, if another name of the same field has a new
     value: the newest value wins."""
     # None means "not set", and renews nothing.

@@ -20,7 +20,7 @@ from memory.languages import (
     stop_words,
     unspaced_language,
 )
-from memory.sessions import Session, find_session, is_of_oneself, words_of_session
+from memory.sessions import Session, find_session, mentions_speaker, words_of_session
 from memory.small_talk import is_courtesy
 from memory.terms import (
     ASKS,
@@ -155,7 +155,7 @@ class QuestionReader:
         words |= {word: min(words[word], IRREGULAR_WEIGHT) for word in irregular}
         telling = tuple(word for word, weight in words.items() if _tells_subject(word, weight))
         is_remark = _is_short(pieces) and not any(mark in text for mark in _ASKING)
-        asks_nothing = is_courtesy(text) or (is_remark and not telling and not is_of_oneself(text))
+        asks_nothing = is_courtesy(text) or (is_remark and not telling and not mentions_speaker(text))
         return Question(
             words=words,
             characters=tuple(self._characters(pieces)),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from memory.extractive import STRONG_FACT, find_facts
-from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.sentences import Vocabulary, split_sentences, strip_list_mark
 
 LEAST_WORDS = 2
 LEAST_FACT_CHARS = 3
@@ -35,7 +35,7 @@ class Quotes:
         facts = find_facts(sentence).items()
         strong = {fact for fact, weight in facts if weight >= STRONG_FACT and len(fact) >= LEAST_FACT_CHARS}
         self._facts |= {fact for fact in strong if _IDENTIFIER.search(fact)}
-        if len(self._vocabulary.telling_words(sentence)) >= LEAST_WORDS and (is_telling or strong):
+        if len(self._vocabulary.content_words(sentence)) >= LEAST_WORDS and (is_telling or strong):
             self._sentences.add(fold_sentence(sentence))
 
     def __bool__(self) -> bool:
@@ -65,7 +65,7 @@ class Quotes:
 
 def fold_sentence(sentence: str) -> str:
     """Return the sentence in the form that is compared: without list mark, speaker, case and final punctuation."""
-    return " ".join(bare_sentence(sentence).casefold().split()).rstrip(" .!?…。！？।")
+    return " ".join(strip_list_mark(sentence).casefold().split()).rstrip(" .!?…。！？।")
 
 
 _PARTED = re.compile(

@@ -218,7 +218,7 @@ def _languages_of(text: str) -> tuple[str, ...]:
     return ("en", *found, "ru") if _CYRILLIC.search(begin) else ("en", *found)
 
 
-def bare_sentence(sentence: str) -> str:
+def strip_list_mark(sentence: str) -> str:
     """Return the sentence without a list mark or speaker in front of it."""
     return _FRAME.sub("", sentence).strip()
 
@@ -240,9 +240,9 @@ class Vocabulary:
         """Return all words of a text."""
         return frozenset(self._analyzer.words(text))
 
-    def telling_words(self, text: str) -> frozenset[str]:
+    def content_words(self, text: str) -> frozenset[str]:
         """Return all words but stop words, small talk and single letters. Words that negate a sentence are included."""
-        bare, known = bare_sentence(text), _known_words.get()
+        bare, known = strip_list_mark(text), _known_words.get()
         if known is None or bare not in known:
             # Both pieces of "can't" are stop words, so that it would equal "can".
             words = self._analyzer.words(_CANNOT.sub("cannot", bare))
@@ -263,15 +263,15 @@ class Vocabulary:
 
     def rare_words(self, text: str) -> frozenset[str]:
         """Return the telling words that are not in everyday use: one of them identifies a text."""
-        return self.rare_of(self.telling_words(text))
+        return self.rare_of(self.content_words(text))
 
     def rare_of(self, telling: frozenset[str]) -> frozenset[str]:
         return telling - self._everyday
 
-    def telling_without_stops(self, text: str) -> frozenset[str]:
+    def content_words_without_stops(self, text: str) -> frozenset[str]:
         """Return the rare words without stop words of the text's language, if any remain. Chinese and Japanese pairs
         with a stop character are left out as well, because they are hardly ever a word."""
-        telling = self.telling_words(text)
+        telling = self.content_words(text)
         rare = self.rare_of(telling) or telling
         rare = frozenset(word for word in rare if not _has_stop_character(word)) or rare
         words = [fold_text(word) for word in _WORD.findall(text)]
@@ -286,7 +286,7 @@ class Vocabulary:
 
     def gist(self, text: str) -> frozenset[str]:
         """Return the words that two sentences must share to say the same: the rare ones, if there are at least two."""
-        return self.gist_of(self.telling_words(text))
+        return self.gist_of(self.content_words(text))
 
     def gist_of(self, telling: frozenset[str]) -> frozenset[str]:
         """Return the gist of these words. An identifier counts once, without its pieces."""

@@ -52,7 +52,7 @@ _ORDINALS: tuple[tuple[Session, re.Pattern[str]], ...] = (
 _TALKING, _BY_ONESELF, _WITH_US = _any_of(_TALK), _any_of(_ALONE), _any_of(_TOGETHER)
 
 
-def is_of_oneself(text: str) -> bool:
+def mentions_speaker(text: str) -> bool:
     """Return whether the text mentions its speaker."""
     return _BY_ONESELF.search(fold_text(text)) is not None
 
@@ -61,7 +61,7 @@ def find_session(question: str) -> Session | None:
     folded = fold_text(question)
     talks = [*_TALKING.finditer(folded)]
     # "When did I last talk to my mother?" is not about a conversation with the assistant.
-    if not talks or (is_of_oneself(question) and not _WITH_US.search(folded)):
+    if not talks or (mentions_speaker(question) and not _WITH_US.search(folded)):
         return None
     for session, pattern in _ORDINALS:
         if any(_is_beside(folded, *pair) for pair in product(pattern.finditer(folded), talks)):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memory.consolidation import split_over
-from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.consolidation import split_superseded_section
+from memory.sentences import Vocabulary, split_sentences, strip_list_mark
 from memory.summary import fence
 from memory.tokens import estimate_text
 
@@ -38,7 +38,7 @@ def split_superseded(answer: str, known: Sequence[str]) -> tuple[str, tuple[tupl
     """
     if not known:
         return answer, ()
-    text, named = split_over(answer)
+    text, named = split_superseded_section(answer)
     numbers = {f"k{number}": number - 1 for number in range(1, len(known) + 1)}
     pairs = ((numbers.get(over.older.strip("[]`*: ").casefold()), over.newer) for over in named)
     return text, tuple((number, newer) for number, newer in pairs if number is not None)
@@ -50,11 +50,11 @@ def choose_known(
     """Return the indexes of the `known` statements, newest first, to ask about: the few that share most words with
     something that was `said`, then the newest, within a small share of the span's tokens."""
     sentences = [sentence for text in said for sentence in split_sentences(text)]
-    new = [words for sentence in sentences if (words := vocabulary.telling_words(sentence))]
-    told, every = set(map(bare_sentence, sentences)), frozenset[str]().union(*new)
+    new = [words for sentence in sentences if (words := vocabulary.content_words(sentence))]
+    told, every = set(map(strip_list_mark, sentences)), frozenset[str]().union(*new)
 
     def nearness(statement: str) -> float:
-        words = vocabulary.telling_words(statement)
+        words = vocabulary.content_words(statement)
         # Most statements share no word at all, so they need no comparison with each sentence.
         if words.isdisjoint(every):
             return 0.0

@@ -22,7 +22,7 @@ from memory.languages import (
     script_of,
     stem_word,
 )
-from memory.neutral_text import keep_speaker
+from memory.neutral_text import quote_speaker_lines
 
 PREFIX_LENGTH = 4
 MAX_TERM_LENGTH = 64
@@ -164,7 +164,7 @@ def prefix_of(word: str) -> str | None:
 def describe_piece(piece: str, role: str, *, is_whole: bool) -> str:
     """Return a found piece as models and readers see it: with its speaker, lines that imitate another speaker quoted,
     and marks where it was cut."""
-    return keep_speaker(f"{role or 'memory'}: {piece if is_whole else f'[…] {piece} […]'}")
+    return quote_speaker_lines(f"{role or 'memory'}: {piece if is_whole else f'[…] {piece} […]'}")
 
 
 def read_piece(text: str, start: int, end: int, role: str) -> str:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.sentences import Vocabulary, split_sentences, strip_list_mark
 
 COVERED = 0.9
 """Two sentences are the same if each has this share of the other's words."""
@@ -52,7 +52,7 @@ class Fingerprinter:
 
     def fingerprint(self, sentence: str) -> Fingerprint | None:
         """Return the sentence's fingerprint; None if it has too few words to be learned."""
-        bare = _SUBJECT.sub(" ", _LEAD.sub("", bare_sentence(sentence)))
+        bare = _SUBJECT.sub(" ", _LEAD.sub("", strip_list_mark(sentence)))
         words = self._vocabulary.gist(bare)
         if len(words) < LEAST_WORDS:
             return None
@@ -60,7 +60,7 @@ class Fingerprinter:
         about = {"@somebody else"} if _SOMEBODY_ELSE.match(bare.strip()) else set()
         # Sort by hash, so that the same words of a long sentence are kept each time.
         hashed = sorted(self._hash(word) for word in words | about)[:MAX_WORDS]
-        return Fingerprint(self._hash(" ".join(bare_sentence(sentence).casefold().split())), tuple(hashed))
+        return Fingerprint(self._hash(" ".join(strip_list_mark(sentence).casefold().split())), tuple(hashed))
 
     def fingerprints(self, texts: Iterable[str]) -> Iterator[Fingerprint]:
         """Yield the fingerprint of every sentence, each once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from memory.neutral_text import keep_speaker
+from memory.neutral_text import quote_speaker_lines
 from memory.tokens import estimate_text
 from memory.truncate import cut_middle, whole_end
 from memory.types import ImagePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -31,7 +31,7 @@ def render_message(message: Message) -> str:
             case ReasoningPart():
                 pass
     text = "\n".join(line for line in lines if line.strip())
-    return keep_speaker(f"{message.role.capitalize()}: {text}") if text else ""
+    return quote_speaker_lines(f"{message.role.capitalize()}: {text}") if text else ""
 
 
 def render_transcript(messages: Sequence[Message]) -> str:

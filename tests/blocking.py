@@ -1,4 +1,4 @@
-"""What waits for what in PostgreSQL: for tests of two who write at once."""
+"""Checks which transactions wait for each other in PostgreSQL, for tests of concurrent writers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 
 def somebody_waits() -> bool:
-    """For what the transaction of this thread holds."""
+    """Return whether another session waits for a lock that this thread's transaction holds."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
@@ -21,7 +21,7 @@ def somebody_waits() -> bool:
 
 
 def check_order(write: Callable[[], object], held: QuerySet[Any], *free: QuerySet[Any]) -> None:
-    """Check that somebody else who writes waits while this holds the ones, and has not taken the others."""
+    """Check that a concurrent `write` waits for the rows `held`, without having locked any of the rows `free`."""
     with beside(write, lambda: lock_at_once(held)) as other:
         assert other.is_alive(), "it needs what is held"
         for rows in free:
@@ -29,14 +29,14 @@ def check_order(write: Callable[[], object], held: QuerySet[Any], *free: QuerySe
 
 
 def check_no_wait(write: Callable[[], object], change: Callable[[], object]) -> None:
-    """Check that somebody else writes while this has changed something that is not committed yet."""
+    """Check that a concurrent `write` does not wait for an uncommitted `change`."""
     with beside(write, change) as other:
         assert not other.is_alive(), "it waits"
 
 
 @contextmanager
 def beside(write: Callable[[], object], change: Callable[[], object]) -> Iterator[threading.Thread]:
-    """Do what is inside in a transaction that has made a change, when somebody else has written, or waits for it."""
+    """Run the block inside a transaction that made `change`, once a concurrent `write` has finished or waits for it."""
     failed: list[DatabaseError] = []
 
     def run() -> None:
@@ -62,5 +62,5 @@ def beside(write: Callable[[], object], change: Callable[[], object]) -> Iterato
 
 
 def lock_at_once(rows: QuerySet[Any]) -> None:
-    """Fails where somebody else holds one of them."""
+    """Lock these rows. Raise DatabaseError if another transaction holds one of them."""
     assert list(rows.select_for_update(nowait=True).order_by("pk"))

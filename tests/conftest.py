@@ -1,6 +1,6 @@
-"""Where the tests run: a data folder of their own, SQLite by default, `--database postgres` for PostgreSQL and Redis.
+"""Sets up the tests' own data folder and database: SQLite by default, PostgreSQL and Redis with `--database postgres`.
 
-Coroutine tests run as Django runs its own: on `async_to_sync`, so that their database work stays in the test's thread.
+Coroutine tests run on `async_to_sync`, like Django's own, so that their database work stays in the test's thread.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from tests.servers.redis import Redis
 
 pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser", "tests.fixtures.files"]
 
-# How long an example takes tells how busy the machine is, and what it imported first.
+# The time that an example takes depends on how busy the machine is and what is imported first.
 UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-# The same commit, the same examples: a check can be repeated. `--hypothesis-profile explore` looks for new ones.
+# Each commit gets the same examples, so that a run can be repeated. `--hypothesis-profile explore` tries new ones.
 hypothesis.settings.register_profile("repeatable", derandomize=True, **UNTIMED)
 hypothesis.settings.register_profile("explore", max_examples=2_000, **UNTIMED)
 hypothesis.settings.load_profile("repeatable")
@@ -47,8 +47,8 @@ DATA_FOLDER = pytest.StashKey[Path]()
 
 
 class SteadyLoggers(dict[str, Any]):
-    """The loggers of `logging`. Pytest goes through them before each test, while a thread of the test before may add
-    one: a copy, which is made in one step, does not change meanwhile."""
+    """The loggers of `logging`. Pytest iterates over them before each test while a thread of the last test may add one,
+    so `values` returns a copy, made in one step."""
 
     def values(self) -> Any:
         return list(super().values())
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before pytest-django reads the settings. With `-n`, each process that runs tests has data and servers of its own."""
+    """Set up the environment before pytest-django reads the settings. With `-n`, each worker has its own data."""
     config.stash[STARTED] = []
     if not hasattr(config, "workerinput"):
         if not config.option.collectonly:
@@ -88,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def make_what_pages_show() -> None:
-    """Before any test: a process reads the list of hashed files once, and pages are rendered by most folders."""
+    """Compile messages and collect static files before any test, as a process reads the list of hashed files once."""
     setup = runpy.run_path(str(ROOT / ".ci" / "setup.py"))
     with setup["alone"]():
         setup["compile_messages"]()
@@ -96,9 +96,9 @@ def make_what_pages_show() -> None:
 
 
 def make_hashing_cheap() -> None:
-    """Hash passwords with the least work that Argon2 can do: its usual one takes 100 MB and a fifth of a second, to slow
-    down who guesses. Services that tests start as processes hash as they do for users."""
-    # Not above: it imports models.
+    """Hash passwords with the least work that Argon2 can do. Its default takes 100 MB and a fifth of a second to slow
+    down guessing. Services that tests start as processes keep the default."""
+    # Imported here because it imports models.
     from django.contrib.auth.hashers import Argon2PasswordHasher
 
     Argon2PasswordHasher.time_cost, Argon2PasswordHasher.parallelism = 1, 1
@@ -138,7 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if not runs_here(item)])
     items[:] = chosen
-    yield  # others deselect by these marks, and put tests of the database first
+    yield  # Other plugins deselect by these marks and put database tests first.
     items[:] = in_order(items)
 
 
@@ -148,8 +148,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage as the services do: not what was imported, which never becomes garbage, and less often."""
-    # Not above: what it imports names the settings, and workers would have that from the process that starts them.
+    """Collect garbage like the services: less often, and without imported objects, which never become garbage."""
+    # Imported here because its imports set DJANGO_SETTINGS_MODULE, which the workers would inherit.
     from chatapp.operations.collector import ALLOCATIONS
 
     gc.freeze()
@@ -177,11 +177,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """Begin the test database as a copy of a migrated one: pytest-django then finds nothing to migrate."""
+    """Create the test database as a copy of a migrated one, so that pytest-django finds nothing to migrate."""
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         copy_migrated_sqlite(Path(database["TEST"]["NAME"]))
-        # As PostgreSQL's `fsync` in the tests: no machine loses its power here, and each commit would wait for the disk.
+        # Like `fsync=off` for PostgreSQL: tests need no durability, and each commit would wait for the disk.
         connection.settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
     else:
         connection.settings_dict["TEST"]["TEMPLATE"] = MIGRATED
@@ -189,15 +189,14 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 @pytest.fixture(scope="session")
 def django_db_keepdb() -> bool:
-    """Keep the test database: its whole server or folder is deleted, so nobody waits for open connections at
-    the end."""
+    """Keep the test database: its whole server or folder is deleted, without waiting for open connections."""
     return True
 
 
 @pytest.fixture(autouse=True)
 def settings_as_before() -> Iterator[None]:
-    """Fail a test that leaves settings to those behind it: `settings` is undone after what the test has overridden
-    itself, and where it was changed inside of that brings it back."""
+    """Fail a test that leaves changed settings to later tests. The fixture `settings` is undone after the test's own
+    overrides. If it was changed inside of an override, undoing it restores that override."""
     before = settings._wrapped
     yield
     after, settings._wrapped = settings._wrapped, before

@@ -1,9 +1,9 @@
 """Which tests run on which database.
 
-All of them run on SQLite, except those marked `postgres`. On PostgreSQL and Redis only those run again whose subject can
-differ there, except those marked `sqlite`: statements, locks, what is committed when, JSON, search, forgetting, runs and what reaches other processes.
-What checks, renders, parses, ranks or asks a model gets the same rows from both: such tests of these files are marked
-`sqlite`, where others of them run the same statements.
+All tests run on SQLite, except those marked `postgres`. Only tests whose subject can differ on PostgreSQL and Redis run
+there, too: statements, locks, the time of commits, JSON, search, forgetting, runs and what reaches other processes.
+Tests in these files that check, render, parse, rank or call a model get the same rows from both databases. They are
+marked `sqlite` and do not run again, if others run the same statements.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ON_BOTH = (
     "search",
     "tools/test_offloads.py",
 )
-"""Folders and files of `tests`. A test below them that needs no database runs once all the same."""
+"""Folders and files of `tests`. A test in them that needs no database still runs only once."""
 
 FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 PLACES = frozenset(ROOT / place for place in ON_BOTH)
@@ -68,7 +68,7 @@ def is_on_both(path: Path) -> bool:
 
 
 def touches_database(item: pytest.Item) -> bool:
-    """Whether the test itself does, and not only the processes that it starts."""
+    """Return whether the test itself uses the database, and not only the processes that it starts."""
     case = getattr(item, "cls", None)
     return bool(
         item.get_closest_marker("django_db")
@@ -78,6 +78,6 @@ def touches_database(item: pytest.Item) -> bool:
 
 
 def has_nothing_to_run(path: Path, config: pytest.Config) -> bool:
-    """Whether `-m databases` on PostgreSQL would leave out every test of the file: then it is not imported."""
+    """Return whether `-m databases` on PostgreSQL deselects every test of the file, so that it need not be imported."""
     is_second_run = config.getoption("database") == "postgres" and config.getoption("markexpr") == "databases"
     return is_second_run and not is_on_both(path) and "mark.postgres" not in path.read_text()

@@ -1,4 +1,4 @@
-"""The environment of the tests: nothing of the developer's shell or `.env` reaches the settings."""
+"""The environment of the tests, without settings from the developer's shell or `.env`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def clean_environment() -> None:
     for name in documented_names():
         os.environ.pop(name, None)
     os.environ["ENV_FILE"] = os.devnull
-    # The processes the tests start would compile every module again each time.
+    # Otherwise each process that the tests start would compile every module again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    # Nothing listens there: a model server that happens to run on the developer's machine is not offered.
+    # No server listens there, so a model server on the developer's machine is not offered.
     os.environ["OLLAMA_URL"] = "http://127.0.0.1:9/v1"

@@ -1,7 +1,7 @@
 """Which tests prove which mechanism: `make mechanisms` prints the table.
 
-docs/mechanisms.toml lists the mechanisms; a test names what it proves with @pytest.mark.mechanism("fim.budget"). The
-marks are read from the sources, by the rules that pytest collects by, so that no test has to be imported.
+docs/mechanisms.toml lists the mechanisms. A test names those it proves with @pytest.mark.mechanism("fim.budget"). The
+marks are read from the sources by pytest's collection rules, so that no test has to be imported.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LIST = ROOT / "docs" / "mechanisms.toml"
 
 
 def read_mechanisms() -> dict[str, str]:
-    """Return what each mechanism does, by its name."""
+    """Return the description of each mechanism by name."""
     groups = tomllib.loads(LIST.read_text(encoding="utf-8"))
     return {f"{group}.{name}": text for group, names in groups.items() for name, text in names.items()}
 
 
 def find_marks() -> dict[str, list[str]]:
-    """Return "file::test" of the tests that prove a mechanism, by its name."""
+    """Return the tests that prove each mechanism, as "file::test", by the mechanism's name."""
     marks: dict[str, list[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         source = path.read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def find_marks() -> dict[str, list[str]]:
 
 
 def find_unproved() -> list[str]:
-    """Return the mechanisms that no test names, and the names in tests that are no mechanism's."""
+    """Return the mechanisms without a test, and the names in tests that are not mechanisms."""
     return sorted(set(read_mechanisms()) ^ set(find_marks()))
 
 

@@ -1,5 +1,4 @@
-"""In which order `--dist loadfile` takes the test files, and which of them run in the same process: those that share what
-takes long to start."""
+"""The order of test files for `--dist loadfile`, and which of them share a worker because of slow fixtures."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from tests.databases import touches_database
 from tests.environment import ROOT
 
 INSTALLATIONS = ROOT / "tests" / "reliability"
-"""Its files share two whole installations, which each process that has some of them starts for itself."""
+"""Its files share two whole installations, which every worker that runs any of them starts for itself."""
 PROCESSES_FOR_THEM = 2
 
 
@@ -35,9 +34,9 @@ def name_share(path: Path) -> str:
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the items by files: first those that compute, beside those of `INSTALLATIONS`, which mostly wait; then those
-    with a browser, which a process cannot leave (see the fixture `browser`), and spread evenly among them others that
-    wait for processes. Of each kind the slowest come first, or one worker has them left when the others are done."""
+    """Return the items file by file. Files that compute come first, beside those of `INSTALLATIONS`, which mostly wait.
+    Then come files with a browser, which a worker cannot close early (see the fixture `browser`), with others that wait
+    for processes spread evenly among them. The slowest of each kind come first, or one worker would finish late."""
     tests: dict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
         tests[item.path].append(item)
@@ -59,7 +58,7 @@ def _kind_of(items: Sequence[pytest.Item]) -> str:
 
 
 def _runs_beside_a_browser(item: pytest.Item) -> bool:
-    """Whether it only waits for processes: with the event loop of a browser, coroutines and the ORM are refused."""
+    """Return whether the test only waits for processes. A browser's event loop rules out coroutines and the ORM."""
     is_coroutine = inspect.iscoroutinefunction(getattr(item, "function", None))
     return bool(item.get_closest_marker("processes")) and not is_coroutine and not touches_database(item)
 

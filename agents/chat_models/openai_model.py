@@ -10,6 +10,7 @@ from dataclasses import replace
 import httpx2
 
 from agents.chat_models.dialect import Dialect, adapt_dialect, guess_dialect, write_body
+from agents.chat_models.echoed_request import strip_echoed_request
 from agents.chat_models.openai_client import (
     RefusedError,
     import_sdk,
@@ -17,7 +18,6 @@ from agents.chat_models.openai_client import (
     read_body,
     read_chunk,
 )
-from agents.chat_models.own_words import without_own_words
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import read_error_text, redact_words
@@ -144,7 +144,7 @@ class OpenAIModel:
                 return replace(request, max_output_tokens=room)
             return None
         # The result applies to all users of the model, so words from this request must not count.
-        adapted = adapt_dialect(dialect_of(self.endpoint), without_own_words(words, request))
+        adapted = adapt_dialect(dialect_of(self.endpoint), strip_echoed_request(words, request))
         if adapted is None:
             return None
         log.info("%s at %s wants another dialect: %s", self.name, self.endpoint.base_url or "OpenAI", adapted)

@@ -10,11 +10,11 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from agents.chat_models.call_fences import CLOSE, OPEN, CallFences
-from agents.chat_models.own_words import without_own_words
+from agents.chat_models.echoed_request import strip_echoed_request
 from agents.errors import ModelError
 from agents.types import (
-    BROKEN_OFF,
-    CUT_OFF,
+    LIMIT_REASONS,
+    UNFINISHED_REASONS,
     ChatModel,
     Finished,
     ModelItem,
@@ -66,7 +66,9 @@ class PromptedModel:
                         for found in fences.close():
                             yield found
                         # A truncated answer keeps its reason, because its last call may be incomplete.
-                        has_calls = fences.call_count > 0 and item.reason not in BROKEN_OFF | CUT_OFF
+                        has_calls = (
+                            fences.call_count > 0 and item.reason not in UNFINISHED_REASONS | LIMIT_REASONS
+                        )
                         yield replace(item, reason="tool_calls") if has_calls else item
                     case _:
                         yield item
@@ -111,7 +113,7 @@ class AutoToolsModel:
             if has_begun:
                 raise
             # The result applies to all users of the model, so words from this request must not count.
-            words = without_own_words(f"{error.message} {error.provider_words}", request)
+            words = strip_echoed_request(f"{error.message} {error.provider_words}", request)
             if not request.tools and refuses_bare_calls(words):
                 log.info(
                     "%s takes no calls without tools (%s); they are written as text.",

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from agents.error_mapping import describe_error, is_html, map_error
 from agents.errors import ModelError
 from agents.types import (
-    CUT_OFF,
+    LIMIT_REASONS,
     FinishReason,
     ModelItem,
     ReasoningDelta,
@@ -126,7 +126,7 @@ class StreamParser:
         if self.finish_reason is None:
             raise self._describe_end()
         # An answer that a limit ended is known to be unfinished.
-        is_told = self.finish_reason in CUT_OFF
+        is_told = self.finish_reason in LIMIT_REASONS
         return "lost" if self._has_lost_part and not is_told else self.finish_reason
 
     def _describe_end(self) -> ModelError:

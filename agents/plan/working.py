@@ -32,7 +32,7 @@ EXTRACT_LEAD = "[An extract: the sentences that carry facts, word for word.]"
 
 
 @dataclass(frozen=True, slots=True)
-class RuledModel:
+class BudgetedModel:
     """A model with its own policy, budget and calibration."""
 
     model: ChatModel
@@ -80,8 +80,8 @@ class PlanPorts:
 class LoopModels:
     """Implements PlanModels of agents.plan.run. `own_prompt` is the agent's system prompt."""
 
-    main: RuledModel
-    fast: RuledModel
+    main: BudgetedModel
+    fast: BudgetedModel
     own_prompt: str
     ports: PlanPorts
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import ToolSpec
-from memory.neutral_text import keep_speaker
+from memory.neutral_text import quote_speaker_lines
 
 HIT_CHARS = 1_000
 MAX_AROUND = 20
@@ -50,7 +50,7 @@ def list_hits(hits: Sequence[Hit], limit_chars: int = HIT_CHARS) -> str:
 def _shown(hit: Hit, limit_chars: int) -> str:
     text = hit.text if len(hit.text) <= limit_chars else f"{hit.text[:limit_chars]} […]"
     said = " · ".join(part for part in (f"{hit.said_at:%Y-%m-%d %H:%M} UTC", hit.role, hit.source) if part)
-    return keep_speaker(f"{said}\n{text}")
+    return quote_speaker_lines(f"{said}\n{text}")
 
 
 class SearchArguments(Arguments):

@@ -19,7 +19,7 @@ from agents.tools.memory_tools import (
 from agents.tools.offloaded import OffloadGrep, OffloadPage, OffloadPort, OffloadViewImage
 from agents.tools.protocol import Tool
 
-READING_WHAT_IS_KEPT = frozenset(
+TOOLS_READING_STORED_DATA = frozenset(
     tool.spec.name
     for tool in (
         MemorySearch,

@@ -24,7 +24,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.accounts.selectors import (
@@ -41,7 +41,7 @@ from chatapp.operations.access import lock_rows
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import AuditEvent, ForgettingCount
 from chatapp.operations.text import normalize_text
-from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
+from chatapp.operations.work_budget import PIECE, UNBOUNDED, delete_some
 from chatapp.runs.models import Run
 
 TOKEN_PREFIX = "pal_"
@@ -59,7 +59,7 @@ def create_user(*, email: str, password: str, name: str = "", is_admin: bool = F
     return user
 
 
-def follow_groups(*, user: User, names: Sequence[str]) -> None:
+def set_groups_by_name(*, user: User, names: Sequence[str]) -> None:
     """Make the user a member of exactly the named groups. Ignore names of groups that do not exist."""
     with transaction.atomic():
         groups = Group.objects.filter(name__in=names).order_by("name")
@@ -70,7 +70,7 @@ def follow_groups(*, user: User, names: Sequence[str]) -> None:
             audit.record(AuditEvent.Kind.GROUPS_FOLLOWED, user_id=user.pk, groups=names)
 
 
-def release_address(*, email: str) -> None:
+def delete_unconfirmed_claims(*, email: str) -> None:
     """Delete the rows in which other users entered this address of an account and did not confirm it: they could not
     make it their primary address."""
     with transaction.atomic():
@@ -80,7 +80,7 @@ def release_address(*, email: str) -> None:
             claim.delete()
 
 
-def prove_address(*, user: User) -> None:
+def mark_address_verified(*, user: User) -> None:
     """Mark the address as verified and primary, because an operator entered it. The user has no other primary one.
 
     Without this row allauth creates an unverified one when somebody requests a password reset.
@@ -157,7 +157,7 @@ def delete_ended_sessions(*, now: datetime) -> None:
     """Delete, in batches, expired sessions, and the records of address and browser without a session."""
     is_there = Exists(Session.objects.filter(pk=OuterRef("session_key")))
     for rows in (Session.objects.filter(expire_date__lt=now), UserSession.objects.filter(~is_there)):
-        TO_THE_END.work(partial(_delete_piece, rows))
+        UNBOUNDED.work(partial(_delete_piece, rows))
 
 
 def _delete_piece(rows: QuerySet[Any]) -> bool:
@@ -223,7 +223,7 @@ def create_token(
             scopes=[scope for scope in SCOPES if scope in scopes],
             expires_at=expires_at,
         )
-        record_made(token.pk)
+        record_created_id(token.pk)
         audit.record(AuditEvent.Kind.TOKEN_CREATED, user_id=user.pk, token=token.prefix, scopes=token.scopes)
     return token, raw
 
@@ -297,8 +297,8 @@ def _save_new(user: User) -> None:
     try:
         with transaction.atomic():
             user.save(force_insert=True)
-            release_address(email=user.email)
-            prove_address(user=user)
+            delete_unconfirmed_claims(email=user.email)
+            mark_address_verified(user=user)
             audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
     except IntegrityError:
         raise taken from None

@@ -24,7 +24,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.accounts.actions import prove_address, release_address
+from chatapp.accounts.actions import delete_unconfirmed_claims, mark_address_verified
 from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.second_factors import remove_lost_factors
@@ -196,8 +196,8 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
         if "email" in form.changed_data:
             # Changing our column does not change allauth's rows.
             EmailAddress.objects.filter(user=obj).exclude(email=obj.email).delete()
-            release_address(email=obj.email)
-            prove_address(user=obj)
+            delete_unconfirmed_claims(email=obj.email)
+            mark_address_verified(user=obj)
 
 
 admin.site.unregister(EmailAddress)

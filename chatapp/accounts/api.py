@@ -38,7 +38,7 @@ from chatapp.forgetting.accounts import delete_account
 from chatapp.long_term.actions.settings import update_settings
 from chatapp.long_term.archive import memory_files
 from chatapp.operations import audit, clock
-from chatapp.operations.database import beside_database
+from chatapp.operations.database import in_long_work_thread
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.schemas import Page, answers
@@ -118,7 +118,7 @@ async def export_everything(request: ApiRequest) -> HttpResponseBase:
     user = request.auth.user
     await sync_to_async(audit.record)(AuditEvent.Kind.EXPORTED, user_id=user.pk)
     # Packing takes long, and answers would wait for it in a database thread.
-    archive = await beside_database(write_account_archive)(user, ARCHIVE_PARTS)
+    archive = await in_long_work_thread(write_account_archive)(user, ARCHIVE_PARTS)
     return zip_download(archive, f"palimpsest-{clock.now().date().isoformat()}.zip")
 
 

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest
-from chatapp.accounts.idempotency_keys import Asked, KeyUsed, asked_once, made_before
+from chatapp.accounts.idempotency_keys import Asked, KeyUsed, current_keyed_request, made_before
 from chatapp.accounts.models import User
 from chatapp.operations.errors import InvalidInput, ServiceError
 from chatapp.operations.http.routers import in_thread
@@ -39,8 +39,8 @@ class Creation:
 
 
 def creates(again: ReadAgain, location: str = "") -> Callable[[AnyView], AnyView]:
-    """Declare that the operation creates something; its action calls `record_made`. Like an operation, `again` is a
-    plain function if it only waits for the database."""
+    """Declare that the operation creates something; its action calls `record_created_id`. Like an operation, `again` is
+    a plain function if it only waits for the database."""
 
     def declare(view: AnyView) -> AnyView:
         view.creation = Creation(in_thread(again), location)  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def once_per_key(view: View) -> View:
         asked = await sync_to_async(_asked_by)(request, key)
         made = await sync_to_async(made_before)(asked)
         if made is None:
-            before = asked_once.set(asked)
+            before = current_keyed_request.set(asked)
             try:
                 return _located(request, creation, values, await view(request, **values))
             except (KeyUsed, ServiceError):
@@ -74,7 +74,7 @@ def once_per_key(view: View) -> View:
                 # Tasks that the request started, e.g. an answer, inherit the context variable and must not write
                 # under the key.
                 asked.end()
-                asked_once.reset(before)
+                current_keyed_request.reset(before)
         return _located(request, creation, values, await creation.again(request, made, values))
 
     return run

@@ -41,12 +41,12 @@ class KeyUsed(Exception):
     """Another request with this key was stored first."""
 
 
-asked_once: ContextVar[Asked | None] = ContextVar("asked_once", default=None)
+current_keyed_request: ContextVar[Asked | None] = ContextVar("current_keyed_request", default=None)
 
 
-def record_made(made_id: UUID) -> None:
+def record_created_id(made_id: UUID) -> None:
     """Store the created id under the key of this request, if it has one. Call this in the creating transaction."""
-    asked = asked_once.get()
+    asked = current_keyed_request.get()
     if asked is None or asked.is_answered:
         return
     now = clock.now()
@@ -68,14 +68,14 @@ def record_made(made_id: UUID) -> None:
     transaction.on_commit(asked.end)
 
 
-def made_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[str], Made]) -> Made:
-    """Return what `make` creates, whose action calls `record_made`, or `again(id)` of what a request with this key
-    created before. `asked` is None if the request has no key. Raise InvalidInput if another request used the key."""
+def create_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[str], Made]) -> Made:
+    """Return what `make` creates, whose action calls `record_created_id`, or `again(id)` of what a request with this
+    key created before. `asked` is None if the request has no key. Raise InvalidInput if the key was used otherwise."""
     if asked is None:
         return make()
     made = made_before(asked)
     if made is None:
-        before = asked_once.set(asked)
+        before = current_keyed_request.set(asked)
         try:
             return make()
         except KeyUsed:
@@ -84,7 +84,7 @@ def made_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[st
                 raise
         finally:
             asked.end()
-            asked_once.reset(before)
+            current_keyed_request.reset(before)
     return again(made)
 
 

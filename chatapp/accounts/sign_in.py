@@ -25,7 +25,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.accounts.actions import release_address
+from chatapp.accounts.actions import delete_unconfirmed_claims
 from chatapp.accounts.guessing import count_guess, remember_browser
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
@@ -64,7 +64,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         try:
             with transaction.atomic():
                 user.save()
-                release_address(email=user.email)
+                delete_unconfirmed_claims(email=user.email)
                 if is_invited or current("SIGNUP") == "invite":
                     self._accept_invitation(request, user.email)
         except IntegrityError:  # somebody got an account with the address after the form was checked

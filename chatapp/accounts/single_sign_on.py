@@ -25,7 +25,7 @@ from django.shortcuts import render
 from requests import RequestException
 
 from agents.text import is_storable, storable_text
-from chatapp.accounts.actions import follow_groups, release_address
+from chatapp.accounts.actions import delete_unconfirmed_claims, set_groups_by_name
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import owners_of, proven_owner
@@ -102,7 +102,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # 
             refuse(request, "unchecked")
         if owners_of(email):
             refuse(request, "taken")
-        release_address(email=email)
+        delete_unconfirmed_claims(email=email)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         if settings.OIDC_MAKES_ACCOUNTS:
@@ -231,7 +231,7 @@ def join_groups(sociallogin: SocialLogin) -> None:
     if named:
         # Some issuers send a single group as a string.
         names = named[0] if isinstance(named[0], list) else [named[0]]
-        follow_groups(user=sociallogin.user, names=[str(name) for name in names])
+        set_groups_by_name(user=sociallogin.user, names=[str(name) for name in names])
 
 
 def refuse(request: HttpRequest, reason: str, *, status: int = 403) -> None:

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from agents.agent_file import ADDRESSES, AgentFile, AgentProfile, Brain
 from agents.hooks import Hook, write_hooks
 from agents.mcp import McpToolFacts
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.agent_presets.hook_actions import check_hooks
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
@@ -145,7 +145,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
         with _unique_name(owner.pk if owner else None, values, None):
             agent = Agent.objects.create(owner=owner, **values.columns)
         agent.mcp_servers.set(values.servers or ())
-        record_made(agent.pk)
+        record_created_id(agent.pk)
         return agent
 
 

@@ -39,7 +39,7 @@ from chatapp.compaction.work import CompactionWork, finished_summary, read_new_w
 from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, in_database, persistently
+from chatapp.operations.database import OUTAGE_ERRORS, in_database, retry_on_outage
 from chatapp.operations.errors import UNEXPECTED, LeaseLost
 from chatapp.operations.ids import name_process
 from chatapp.operations.separate_loop import run_in_separate_loop
@@ -65,7 +65,7 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
     loaded = load_for_planning(conversation_id)
     if loaded is None:
         return None
-    if loaded.rules.leaves_it_to_hooks:
+    if loaded.rules.hooks_decide_compaction:
         return (
             queue_due(loaded, CompactionOptions(at_once=True)) if not is_early and is_full(loaded) else None
         )
@@ -212,7 +212,7 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
         done = await _while_held(work.lease, ask_for_summary(work, before_call=stay_alive, usages=usages))
     finally:
         # In their own transaction: the calls count even if a stop or a forgetting ends this compaction meanwhile.
-        await persistently(record_made_calls)(
+        await retry_on_outage(record_made_calls)(
             user_id=work.row.conversation.owner_id,
             conversation_id=work.row.conversation_id,
             calls=work.price_calls(usages),
@@ -270,7 +270,7 @@ async def _hold(lease: CompactionLease) -> None:
         try:
             await in_database(renew_compaction)(lease=lease, now=clock.now())
         # The lease may outlast the outage. The next renewal detects if it has not.
-        except AWAY:
+        except OUTAGE_ERRORS:
             log.warning(
                 "The lease of compaction %s could not be renewed.", lease.compaction_id, exc_info=True
             )

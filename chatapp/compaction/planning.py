@@ -86,7 +86,7 @@ def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> 
             left_out=inputs.left_out,
             turns_since_compaction=turns_since_compaction(loaded.conversation),
             manual=options.at_once,
-            is_patient=not options.is_final,
+            may_wait_for_more=not options.is_final,
         )
     )
     if plan is None or (not options.by_user and _was_undone(loaded, plan)):
@@ -98,7 +98,7 @@ def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
     """Return whether a compaction may be due once these messages follow, or something waits to be summarised. Only
     loaded values are used. If it returns False, `find_span` finds none."""
     rules, inputs = loaded.rules, loaded.inputs
-    if rules.leaves_it_to_hooks or not rules.policy.has_summary or rules.policy.is_inline:
+    if rules.hooks_decide_compaction or not rules.policy.has_summary or rules.policy.is_inline:
         return False  # none of these summarises after an answer
     if loaded.conversation.summary_waits or inputs.left_out.count:
         return True
@@ -110,7 +110,9 @@ def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
         calibration=rules.calibration,
         system_tokens=inputs.fixed_tokens + count_tools(inputs.tools),
     )
-    return any(plan_span(replace(after, is_patient=is_patient)) for is_patient in (True, False))
+    return any(
+        plan_span(replace(after, may_wait_for_more=may_wait_for_more)) for may_wait_for_more in (True, False)
+    )
 
 
 def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:

@@ -74,7 +74,7 @@ def rewrite_summary(compaction_id: UUID) -> None:
 def _store(row: Compaction, work: CompactionWork, done: SummaryResult, forgotten_count: int) -> None:
     now = clock.now()
     calls = work.price_calls(done.usages)
-    if done.may_pass:
+    if done.is_transient:
         log.warning("Summary %s is written anew later: %s.", row.pk, done.fallback_reason)
         postpone_rewrite(row=row, calls=calls, now=now)
         return

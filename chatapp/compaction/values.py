@@ -12,7 +12,7 @@ from agents.events import Compact, CompactState
 from chatapp.compaction.models import Compaction
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage
-from chatapp.recall.selectors.claims import SaidAt
+from chatapp.recall.selectors.claims import StatementPlace
 from memory.strategies.registry import strategy_named
 
 MAX_ATTEMPTS = 3
@@ -47,7 +47,7 @@ class FinishedSummary:
     reminder: str = ""
     repeated_entries: Sequence[str] = ()
     """Ids of memory entries that already contain some of it."""
-    superseded: Sequence[tuple[SaidAt, SaidAt]] = ()
+    superseded: Sequence[tuple[StatementPlace, StatementPlace]] = ()
     """Places of outdated statements, each with the place of its replacement."""
 
 

@@ -24,7 +24,7 @@ from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import CallUsage, priced_call
 from memory.cut import summary_limit
-from memory.hygiene import Learned
+from memory.new_sentences import Learned
 from memory.policy import ContextPolicy
 from memory.reminder import list_achieved, reminder_message, write_reminder
 from memory.tokens import total_tokens

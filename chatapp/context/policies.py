@@ -45,14 +45,14 @@ class ContextRules:
         return self.effective_hooks.hooks
 
     @property
-    def leaves_it_to_hooks(self) -> bool:
+    def hooks_decide_compaction(self) -> bool:
         """Return whether declared hooks decide when to compact."""
         return self.effective.origins["auto_compact"] == "hooks"
 
     @property
     def summarises(self) -> bool:
         """Return whether messages that leave the context are compacted automatically."""
-        return self.policy.auto_compact or self.leaves_it_to_hooks
+        return self.policy.auto_compact or self.hooks_decide_compaction
 
     @property
     def budget(self) -> TokenBudget:

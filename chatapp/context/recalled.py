@@ -21,7 +21,7 @@ from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.long_term.selectors.scopes import memory_access_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.clock import in_zone
-from chatapp.operations.database import AWAY
+from chatapp.operations.database import OUTAGE_ERRORS
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from chatapp.recall.turn_recall import NO_CONTEXT, InContext, Newer, RecalledTurn, recall_for
@@ -91,7 +91,7 @@ def recall_turns(
     """
     try:
         return _recall(loaded, context, now)
-    except AWAY:
+    except OUTAGE_ERRORS:
         raise
     except Exception:
         log.exception("Recall failed for %s, which goes on without it.", asked_by)

@@ -15,9 +15,9 @@ from django.utils.translation import gettext_lazy as _
 
 from chatapp.agent_presets.admin.hooks import HOOKS_HELP, HooksField, check_hook_field
 from chatapp.conversations.actions.conversations import update_conversation
-from chatapp.conversations.looks import look_into, readable_conversations
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation
+from chatapp.conversations.operator_reads import open_for_operator, readable_conversations
 from chatapp.operations import clock
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 from memory.bounds import MAX_ID
@@ -99,7 +99,7 @@ class ConversationAdmin(ViewOnlyAdmin):
         shown: dict[str, Any] = {"form": form, "conversation_id": conversation_id, "title": _("Read")}
         if form.is_valid():
             asked = form.cleaned_data
-            conversation, page = look_into(
+            conversation, page = open_for_operator(
                 conversation_id, actor_id=request.user.pk, reason=asked["reason"], before=asked["before"]
             )
             said = [

@@ -11,7 +11,7 @@ from typing import Any, cast
 from django.db.models import IntegerField, TextField
 from django.db.models.functions import Cast
 
-from agents.tools.registry import READING_WHAT_IS_KEPT
+from agents.tools.registry import TOOLS_READING_STORED_DATA
 from chatapp.conversations.models import Message
 from memory import types
 from memory.summary import quoted_message
@@ -137,4 +137,4 @@ def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def results_from_outside(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the results of tools that do not read stored content such as memory or files."""
-    return results_in([part for part in parts if part.get("name") not in READING_WHAT_IS_KEPT])
+    return results_in([part for part in parts if part.get("name") not in TOOLS_READING_STORED_DATA])

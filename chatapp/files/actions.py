@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation, Folder, Message
@@ -43,7 +43,7 @@ def create_attachment(
         size_bytes=size_bytes,
     )
     if is_asked_for:
-        record_made(row.pk)
+        record_created_id(row.pk)
     return row
 
 

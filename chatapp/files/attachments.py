@@ -21,7 +21,7 @@ from chatapp.files import selectors as file_selectors
 from chatapp.files.documents import read_document
 from chatapp.files.images import clean_image
 from chatapp.files.models import Attachment
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.durable_files import replace_file
 from chatapp.operations.errors import NotFound, TooLarge
 from chatapp.operations.schema_version import database_made_at
@@ -162,7 +162,7 @@ def data_urls_of(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]
     }
 
 
-load_data_urls = persistently(data_urls_of)
+load_data_urls = retry_on_outage(data_urls_of)
 """`await load_data_urls(user_id, attachment_ids)` → data URL by id; in a thread, because images are large."""
 
 

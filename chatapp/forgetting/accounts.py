@@ -11,13 +11,13 @@ from django.db import transaction
 
 from chatapp.accounts.actions import check_replaceable, delete_user
 from chatapp.accounts.models import User
+from chatapp.forgetting.actions.forget_all import StartedForgetting, forget_everything
 from chatapp.forgetting.actions.removals import open_removals
-from chatapp.forgetting.actions.whole import Begun, forget_everything
 from chatapp.forgetting.models import Tombstone
-from chatapp.forgetting.removing import Removing, go_on_with
+from chatapp.forgetting.removing import Removing, work_on
 from chatapp.forgetting.services import remove_leftovers
 from chatapp.long_term.files import user_folder
-from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
+from chatapp.operations.work_budget import PIECE, UNBOUNDED, delete_some
 
 
 def delete_account(user: User, *, now: datetime) -> None:
@@ -30,14 +30,14 @@ def delete_account(user: User, *, now: datetime) -> None:
     work = [Removing(removal, now, transaction.on_commit) for removal in removals.values()]
     for one in work:
         one.hide()
-    go_on_with(work, TO_THE_END)
+    work_on(work, UNBOUNDED)
     tombstones = Tombstone.objects.filter(user=user)
-    TO_THE_END.work(lambda: delete_some(tombstones, PIECE.start()))
+    UNBOUNDED.work(lambda: delete_some(tombstones, PIECE.start()))
     delete_user(user=user)
     # The admin panel runs all of this in one transaction, and files may only be deleted after its commit.
     transaction.on_commit(partial(_remove_files, begun, folder))
 
 
-def _remove_files(begun: Begun, folder: Path) -> None:
+def _remove_files(begun: StartedForgetting, folder: Path) -> None:
     remove_leftovers(*begun.leftovers)
     shutil.rmtree(folder, ignore_errors=True)

@@ -54,7 +54,7 @@ def propose_for_message(message_id: UUID) -> None:
 def _find_meant(
     user: User, request: str, now: datetime, apart_from: Collection[UUID] = ()
 ) -> list[dict[str, Any]]:
-    words = vocabulary.telling_without_stops(request)
+    words = vocabulary.content_words_without_stops(request)
     found = (
         search_memory(user_id=user.pk, query=request, limit=LOOKED_AT, now=now, zone=user.zone)
         if words
@@ -73,7 +73,7 @@ def _find_meant(
 
 def is_about(words: frozenset[str], text: str) -> bool:
     """Return whether the text has enough of the words, or longer or shorter forms that the stemmer left distinct."""
-    said = vocabulary.telling_words(text)
+    said = vocabulary.content_words(text)
     missing = {word for word in words - said if said.isdisjoint(_beginnings(word))}
     # A message may have half a million words, so look each up only once per length of a missing word.
     lengths = {len(word) for word in missing if len(word) >= LEAST_LETTERS}

@@ -19,30 +19,30 @@ from chatapp.accounts.models import User
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.forget import forget_pieces
+from chatapp.forgetting.actions.forget_all import bar_entries, forget_copies_of, read_copies
 from chatapp.forgetting.actions.removals import (
     claim_removal,
     end_removal,
     enter_phase,
+    publish_forgotten_later,
+    reduce_to_row_deletion,
     release_removal,
-    remember_nobody,
     remove_rows,
     remove_texts_behind,
-    tell_behind,
 )
-from chatapp.forgetting.actions.whole import bar_entries, forget_copies_of, read_copies
 from chatapp.forgetting.models import ForgetProposal, Removal
 from chatapp.forgetting.selectors.forgotten import has_abandoned_index
 from chatapp.operations import jobs
-from chatapp.operations.work_budget import TO_THE_END, Budget, LockTurns, Pace
+from chatapp.operations.work_budget import UNBOUNDED, Budget, Pace, PacedTransactions
 from chatapp.recall.actions.removal import (
-    GoneDocuments,
+    RemovedDocuments,
     clean_postings,
     delete_abandoned,
     delete_documents,
     documents_in,
     documents_made_of,
     hide_documents,
-    read_gone_documents,
+    read_removed_documents,
 )
 from chatapp.recall.models import SearchDocument
 
@@ -65,7 +65,7 @@ class Removing:
     leftovers: list[Leftovers] = field(default_factory=list)
     proposal: ForgetProposal | None = None
     _has_removed_texts: bool = False
-    _documents: list[GoneDocuments] | None = None
+    _documents: list[RemovedDocuments] | None = None
     _next_term: int = 0
 
     def hide(self) -> None:
@@ -89,7 +89,7 @@ class Removing:
     def _forget_chosen(self) -> None:
         user = User.objects.get(pk=self.removal.user_id)
         # Rest only briefly: a user is waiting, and the lock is free while the next piece is prepared.
-        turns = LockTurns(TO_THE_END, lambda _: False)
+        turns = PacedTransactions(UNBOUNDED, lambda _: False)
         for done in forget_pieces(self.removal, user, self.now, turns):
             self.leftovers += done.leftovers
             self.proposal = done.proposal
@@ -132,7 +132,7 @@ class Removing:
         """Clean up, in one transaction, behind many forgotten messages and entries; return whether nothing is left."""
         removal, chosen = self.removal, self.removal.chosen
         if chosen.get("untold"):
-            tell_behind(removal)
+            publish_forgotten_later(removal)
             return False
         if not self._has_removed_texts:
             self._has_removed_texts = remove_texts_behind(removal, budget)
@@ -141,7 +141,7 @@ class Removing:
 
     def _clean_index(self, documents: QuerySet[SearchDocument], budget: Budget) -> bool:
         if self._documents is None:
-            self._documents = read_gone_documents(documents, with_terms=True)
+            self._documents = read_removed_documents(documents, with_terms=True)
         if not self._documents:
             return delete_documents(documents, budget)
         self._next_term = clean_postings(self._documents[0], self._next_term, budget)
@@ -151,7 +151,7 @@ class Removing:
         return False
 
 
-def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
+def work_on(work: Iterable[Removing], pace: Pace) -> None:
     """Work on removals for as long as `pace` allows, and wake a worker for the unfinished ones."""
     pace = ALL_AT_ONCE if connection.in_atomic_block else pace
     for one in work:
@@ -176,5 +176,5 @@ def claim(removal_id: int, *, now: datetime) -> Removing | None:
     if removal is None:
         return None
     if not User.objects.filter(pk=removal.user_id).exists():
-        remember_nobody(removal)
+        reduce_to_row_deletion(removal)
     return Removing(removal, now)

@@ -16,11 +16,16 @@ from chatapp.files import attachments, offloads
 from chatapp.files.selectors import accessible_attachments
 from chatapp.forgetting.actions.deletion import Detached, Leftovers
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items
+from chatapp.forgetting.actions.forget_all import (
+    StartedForgetting,
+    forget_conversation,
+    forget_everything,
+    unshare_entry,
+)
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.actions.uploads import delete_upload
-from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
-from chatapp.forgetting.removing import Removing, claim, go_on_with
+from chatapp.forgetting.removing import Removing, claim, work_on
 from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.forgetting.trash.actions import begin_purge
 from chatapp.forgetting.trash.selectors import trashed_with_words_of
@@ -29,7 +34,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.operations.errors import NotFound
 from chatapp.operations.journal import truncate_journal
-from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
+from chatapp.operations.work_budget import IN_REQUEST, IN_WORKER, Pace
 from chatapp.runs.actions.injected_messages import withdraw_queued
 
 
@@ -98,7 +103,7 @@ def _purge_said_between(user: User, start: datetime, end: datetime, now: datetim
     for conversation_id in trashed_with_words_of(user, start, end):
         begun = begin_purge(user=user, conversation_id=conversation_id, now=now)
         if begun is not None:
-            done = finish_begun(begun, now, AT_THE_DOOR)
+            done = finish_begun(begun, now, IN_REQUEST)
     return done
 
 
@@ -142,7 +147,7 @@ def finish_many(work: Removing) -> Done:
     """Forget the messages and entries of a removal. Nothing shows them after this; a worker may clean the index."""
     receipt = work.removal.receipt
     assert receipt is not None
-    proposal = _carry_out([work], AT_THE_DOOR)
+    proposal = _carry_out([work], IN_REQUEST)
     receipt.refresh_from_db()
     return Done(receipt, proposal=proposal)
 
@@ -160,7 +165,7 @@ def forget_whole_conversation(
     *,
     now: datetime,
     for_good: bool = False,
-    pace: Pace = AT_THE_DOOR,
+    pace: Pace = IN_REQUEST,
 ) -> Done:
     """Forget a conversation. Nothing shows it after this, no search, recall or daily file; a worker deletes the
     remaining rows. Raise NotFound."""
@@ -170,10 +175,10 @@ def forget_whole_conversation(
 
 
 def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
-    return finish_begun(forget_everything(user=user, now=now, for_good=for_good), now, AT_THE_DOOR)
+    return finish_begun(forget_everything(user=user, now=now, for_good=for_good), now, IN_REQUEST)
 
 
-def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
+def finish_begun(begun: StartedForgetting, now: datetime, pace: Pace) -> Done:
     """Finish a forgetting. `pace` limits only the deletion of hidden rows; a worker does the rest."""
     work = [Removing(removal, now) for removal in begun.removals]
     proposal = _carry_out(work, pace, begun.leftovers)
@@ -190,7 +195,7 @@ def _carry_out(
     for one in work:
         one.hide()
     remove_leftovers(*leftovers, *(left for one in work for left in one.leftovers))
-    go_on_with(work, pace)
+    work_on(work, pace)
     truncate_journal()
     return next((one.proposal for one in work if one.proposal), None)
 
@@ -209,7 +214,7 @@ def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
     _carry_out([Removing(detached.removal, now)], pace)
 
 
-def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
+def remove_rest(removal_id: int, *, now: datetime, pace: Pace = IN_WORKER) -> None:
     """Continue a removal for a few seconds, and leave the rest to another task. For the worker."""
     work = claim(removal_id, now=now)
     if work is not None:

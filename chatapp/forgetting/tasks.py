@@ -14,7 +14,7 @@ from chatapp.forgetting.trash.selectors import due_for_purge
 from chatapp.forgetting.trash.services import purge_due
 from chatapp.operations import clock
 from chatapp.operations.jobs import wake_worker
-from chatapp.operations.work_budget import BEHIND
+from chatapp.operations.work_budget import IN_WORKER
 
 
 @shared_task
@@ -29,7 +29,7 @@ def remove_rest(removal_id: str) -> None:
 
 @shared_task
 def delete_abandoned_indexes(_: str) -> None:
-    if not removing.delete_abandoned_indexes(BEHIND):
+    if not removing.delete_abandoned_indexes(IN_WORKER):
         wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
 
 

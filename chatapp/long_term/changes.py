@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 
 from chatapp.accounts.models import User
-from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting, lock_chosen, read_ahead
+from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting, lock_chosen, prepare_forgetting
 from chatapp.forgetting.actions.forget import ENTRIES, forget_locked
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt
@@ -62,7 +62,7 @@ def rewrite_day(
     )
     # Prepare words, claims and rows before locking, because for many entries this takes longest.
     changes = make_changes(rows=rows)
-    ahead = read_ahead(missing.chosen_of(user, now)) if missing.at_once else None
+    ahead = prepare_forgetting(missing.chosen_of(user, now)) if missing.at_once else None
     work = removal = done = None
     with transaction.atomic():
         # First, because forgetting counts are locked before all other rows.
@@ -82,7 +82,9 @@ def rewrite_day(
             )
         if missing.at_once:
             chosen = missing.chosen_of(user, now)
-            work = lock_chosen(chosen, ahead or read_ahead(chosen), forgotten_count=count, beside=rows)
+            work = lock_chosen(
+                chosen, ahead or prepare_forgetting(chosen), forgotten_count=count, beside=rows
+            )
         days.store_day_changes(changes)
         done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
         entries.drop_entries(missing.moved)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from agents.asking import Asking
+from agents.background_calls import BackgroundCaller
 from agents.errors import ModelError
 from agents.types import ModelRequest
 from chatapp.accounts.budgets.selectors import spender_of
@@ -42,7 +42,7 @@ from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, fast_model_of
 from chatapp.providers.usage import CallUsage
-from chatapp.recall.selectors.claims import SaidAt, find_said
+from chatapp.recall.selectors.claims import StatementPlace, find_statement
 from chatapp.recall.user_search import search_memory
 from memory.consolidation import (
     Noted,
@@ -51,7 +51,7 @@ from memory.consolidation import (
     accept_profile,
     consolidation_messages,
     fit_notes,
-    split_over,
+    split_superseded_section,
 )
 from memory.profile import FRAME_TOKENS
 from memory.tokens import estimate_text
@@ -172,7 +172,7 @@ def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
 
 
 def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
-    asking = Asking(chat_model_for(work.config, work.spender))
+    asking = BackgroundCaller(chat_model_for(work.config, work.spender))
     try:
         answer = ask_in_thread(asking.ask(work.request))
     except ModelError as error:
@@ -183,7 +183,7 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
         # Record them separately, because the calls count even if the lease was lost meanwhile.
         calls = _calls(work, asking)
         record_made_calls(user_id=work.row.user_id, conversation_id=None, calls=calls)
-    profile, over = split_over(answer)
+    profile, over = split_superseded_section(answer)
     text = accept_profile(profile, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
     if text is None:
         _end_failed(lease, "The model returned nothing.", _calls(work, asking))
@@ -193,10 +193,10 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
     complete_consolidation(lease=lease, new=new, calls=_calls(work, asking), now=clock.now())
 
 
-def _places_of(user: User, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
+def _places_of(user: User, named: Sequence[Over]) -> list[tuple[StatementPlace, StatementPlace]]:
     """Return pairs of places: each place of an older statement, and the newest place of the newer one, if that is
     later. A statement that nobody said has no place."""
-    pairs: list[tuple[SaidAt, SaidAt]] = []
+    pairs: list[tuple[StatementPlace, StatementPlace]] = []
     for over in named:
         newer = max(_said(user, over.newer, over.older), key=lambda said: said.at, default=None)
         if newer is not None:
@@ -205,10 +205,10 @@ def _places_of(user: User, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]
     return pairs
 
 
-def _said(user: User, statement: str, other: str) -> list[SaidAt]:
+def _said(user: User, statement: str, other: str) -> list[StatementPlace]:
     now = clock.now()
     found = search_memory(user_id=user.pk, query=statement, limit=LOOKED_AT, now=now, zone=user.zone)
-    return find_said(statement, other, found)
+    return find_statement(statement, other, found)
 
 
 def _end_failed(lease: ConsolidationLease, reason: str, calls: Sequence[CallUsage]) -> None:
@@ -223,7 +223,7 @@ def _give_up(lease: ConsolidationLease) -> None:
         log.warning("Consolidation %s is no longer ours: %s", lease.consolidation_id, lost)
 
 
-def _calls(work: _Work, asking: Asking) -> list[CallUsage]:
+def _calls(work: _Work, asking: BackgroundCaller) -> list[CallUsage]:
     return [
         CallUsage(
             model=work.config,

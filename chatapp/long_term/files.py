@@ -146,7 +146,7 @@ def _try_to_write(user_id: UUID, day: date) -> list[MemoryEntry] | None:
 
 def sweep_unwritten() -> int:
     """Write the files that lag behind their rows, e.g. after a crash; return how many."""
-    return write_days(memory_selectors.days_behind()) + write_profiles(profiles_behind())
+    return write_days(memory_selectors.outdated_days()) + write_profiles(profiles_behind())
 
 
 def sweep_orphans() -> int:

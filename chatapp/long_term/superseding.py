@@ -14,10 +14,10 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import NEWEST_ENTRIES, kept_entries, withdrawn_entries
 from chatapp.operations import clock
 from chatapp.recall.analysis import vocabulary
-from chatapp.recall.selectors.claims import SaidAt, find_said, fold_sentence
+from chatapp.recall.selectors.claims import StatementPlace, find_statement, fold_sentence
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.user_search import search_memory
-from memory.sentences import bare_sentence, split_sentences
+from memory.sentences import split_sentences, strip_list_mark
 from memory.superseding import choose_known
 from memory.tokens import total_tokens
 from memory.types import Message as MessageValue
@@ -31,7 +31,7 @@ class Known:
     """A statement of an entry that the summary model gets to see. `said` is its place."""
 
     text: str
-    said: SaidAt
+    said: StatementPlace
 
 
 def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -> tuple[Known, ...]:
@@ -59,9 +59,11 @@ def _statements(compaction: Compaction) -> Iterator[Known]:
             continue
         start = 0
         for sentence in split_sentences(entry.text):
-            if (text := bare_sentence(sentence)) and not text.startswith("#"):
+            if (text := strip_list_mark(sentence)) and not text.startswith("#"):
                 end = start + len(sentence.rstrip())
-                place = SaidAt(fold_sentence(sentence), start, end, entry.created_at, entry_id=entry.pk)
+                place = StatementPlace(
+                    fold_sentence(sentence), start, end, entry.created_at, entry_id=entry.pk
+                )
                 yield Known(text, place)
             start += len(sentence)
 
@@ -80,17 +82,17 @@ def superseding_places(
     messages: Sequence[MessageValue],
     known: Sequence[Known],
     named: Sequence[tuple[int, str]],
-) -> list[tuple[SaidAt, SaidAt]]:
+) -> list[tuple[StatementPlace, StatementPlace]]:
     """Return pairs of the places of an older and a newer statement, for pairs that a model named.
 
     The user must have said the newer one in these messages, after the older one. The older one is located in its entry
     and in the messages that say it.
     """
-    pairs: list[tuple[SaidAt, SaidAt]] = []
+    pairs: list[tuple[StatementPlace, StatementPlace]] = []
     span = [_as_found(message) for message in messages if message.role == "user" and message.id]
     for number, statement in named:
         older = known[number]
-        newer = max(find_said(statement, older.text, span), key=lambda said: said.at, default=None)
+        newer = max(find_statement(statement, older.text, span), key=lambda said: said.at, default=None)
         if newer is not None:
             places = [_noted(older.said), *_messages_saying(compaction, older.text, statement)]
             # A statement that was repeated after the newer one still holds.
@@ -105,20 +107,20 @@ def _as_found(message: MessageValue) -> Found:
     )
 
 
-def _noted(said: SaidAt) -> SaidAt:
+def _noted(said: StatementPlace) -> StatementPlace:
     """Return the place in an entry, dated by the last message that the entry was made from."""
     assert said.entry_id is not None
     source = MemoryEntry.objects.filter(pk=said.entry_id).values("last_message_id")
     moment = Message.objects.filter(pk__in=source).values_list("created_at", flat=True).first()
-    return SaidAt(said.words, said.start, said.end, moment or said.at, entry_id=said.entry_id)
+    return StatementPlace(said.words, said.start, said.end, moment or said.at, entry_id=said.entry_id)
 
 
-def _messages_saying(compaction: Compaction, statement: str, other: str) -> Iterator[SaidAt]:
+def _messages_saying(compaction: Compaction, statement: str, other: str) -> Iterator[StatementPlace]:
     conversation, shown = compaction.conversation, dict(visible_spans(compaction.branch))
     user, now = conversation.user, clock.now()
     found = search_memory(user_id=user.pk, query=statement, limit=LOOKED_AT, now=now, zone=user.zone)
     said = [one for one in found if one.message_id is not None and _may_change(one, compaction, shown)]
-    yield from find_said(statement, other, said)
+    yield from find_statement(statement, other, said)
 
 
 def _may_change(found: Found, compaction: Compaction, shown: dict[UUID, int | None]) -> bool:

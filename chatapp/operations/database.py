@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
-AWAY = (OperationalError, InterfaceError)
+OUTAGE_ERRORS = (OperationalError, InterfaceError)
 """Raised when the database cannot be reached or a connection broke. The call may be repeated."""
 PATIENCE_S = 30.0
 """Longer than a restart of the database or a switch to the standby takes."""
@@ -216,7 +216,7 @@ def answers_begin(within_s: float = BEGINS_FOR_S) -> bool:
     return time.monotonic() - _together.urgent_at < within_s
 
 
-def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+def in_long_work_thread(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """Return a call that takes seconds as a coroutine function. Such calls run one at a time, in a thread that no
     answer waits for."""
     return _in_thread(_long_work, call)
@@ -231,7 +231,7 @@ def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P,
     return run
 
 
-def persistently(
+def retry_on_outage(
     call: Callable[P, R], hop: Callable[[Callable[P, R]], Callable[P, Awaitable[R]]] = in_database
 ) -> Callable[P, Awaitable[R]]:
     """Return the call as a coroutine function that retries while the database is unavailable.
@@ -246,7 +246,7 @@ def persistently(
         while True:
             try:
                 return await hop(call)(*args, **kwargs)
-            except AWAY as error:
+            except OUTAGE_ERRORS as error:
                 if loop.time() >= deadline:
                     raise
                 log.warning("The database was away; trying again.", exc_info=error)
@@ -256,7 +256,7 @@ def persistently(
 
 
 class Once(Generic[P]):
-    """A write that `persistently` may retry. A retry first calls `is_done`, with the arguments of the write, in case
+    """A write that `retry_on_outage` may retry. A retry first calls `is_done`, with the arguments of the write, in case
     the previous commit succeeded but its response was lost. Create one instance for each write."""
 
     def __init__(self, write: Callable[P, object], is_done: Callable[P, bool]) -> None:

@@ -49,7 +49,7 @@ class Conflict(ServiceError):
     status = 409
 
 
-class GoneMeanwhile(Conflict):
+class DeletedConcurrently(Conflict):
     """A row to write, or one that it references, was deleted after it was read."""
 
     def __init__(self) -> None:

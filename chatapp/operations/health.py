@@ -53,7 +53,7 @@ async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
         await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
     except TimeoutError:
         return f"no answer within {CHECK_TIMEOUT_S:.0f} s"
-    except NobodyTold:
+    except NoLivingProcess:
         return "missing"
     except Exception as error:
         return "the disk is full" if is_disk_full(error) else f"failed ({type(error).__name__})"
@@ -95,13 +95,13 @@ def _connect_to_broker() -> None:
         connection.ensure_connection(max_retries=1, timeout=int(CHECK_TIMEOUT_S))
 
 
-class NobodyTold(Exception):
+class NoLivingProcess(Exception):
     """No worker, or no beat, has reported within LEASE_S."""
 
 
 async def _check_living(kind: Kind) -> None:
     if not (await sync_to_async(living, thread_sensitive=False)())[kind]:
-        raise NobodyTold
+        raise NoLivingProcess
 
 
 NEEDED: dict[str, Callable[[], Awaitable[Any]]] = {

@@ -99,7 +99,7 @@ def _is_of_the_broker(record: logging.LogRecord, error: BaseException) -> bool:
     return False
 
 
-class LevelsOfAnswers(logging.Filter):
+class ResponseLevelFilter(logging.Filter):
     """Sets the log level of a response according to its status.
 
     A 404 is information, because anybody can request anything. Failures of a provider and stopped answers are warnings:

@@ -11,7 +11,7 @@ from django.core import exceptions
 from django.db import DatabaseError
 
 from agents.libraries import Library
-from chatapp.operations.database import AWAY
+from chatapp.operations.database import OUTAGE_ERRORS
 from chatapp.operations.errors import DiskFull, ServiceError, Unavailable
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def is_disk_full(error: BaseException) -> bool:
 
 def is_outage(error: BaseException) -> bool:
     """Return whether the error means that a part is unavailable, not that our code is wrong."""
-    if isinstance(error, AWAY):
+    if isinstance(error, OUTAGE_ERRORS):
         return not any(_is_wrong_statement(cause) for cause in _causes(error))
     return isinstance(error, redis.ConnectionError | ConnectionRefusedError) or is_disk_full(error)
 
 
-def is_gone_meanwhile(error: BaseException) -> bool:
+def is_deleted_concurrently(error: BaseException) -> bool:
     """Return whether a row that a write changes or references was deleted since it was read."""
     if isinstance(error, NOT_UPDATED) or (type(error) is DatabaseError and error.__cause__ is None):
         return True  # raised by Django: there was no row to change

@@ -55,12 +55,12 @@ def connect() -> redis.Redis:
     )
 
 
-def tell_life(kind: Kind) -> None:
+def report_alive(kind: Kind) -> None:
     """Report that this process is alive. Raise redis.RedisError."""
     _tell(LIVING, {"kind": kind})
 
 
-def tell_counts() -> None:
+def report_metrics() -> None:
     """Report the metrics of this process. Raise redis.RedisError."""
     _tell(COUNTED, {"families": list(counted_here())})
 

@@ -131,7 +131,7 @@ class OtherWriters:
 
 
 @dataclass(slots=True)
-class LockTurns:
+class PacedTransactions:
     """Consecutive transactions of one job, with rests between them. Time spent between transactions, e.g. to prepare
     the next one, shortens the rest."""
 
@@ -156,11 +156,11 @@ class LockTurns:
             self._free_until = ended + (ended - began) * rest
 
 
-AT_THE_DOOR = Pace(seconds=1.0)
+IN_REQUEST = Pace(seconds=1.0)
 """For a request. The worker does the remaining work."""
-BEHIND = Pace(seconds=3.0, sleep=yield_to_answers)
+IN_WORKER = Pace(seconds=3.0, sleep=yield_to_answers)
 """For a worker, before it continues with the work of other users."""
-TO_THE_END = Pace(seconds=float("inf"))
+UNBOUNDED = Pace(seconds=float("inf"))
 
 
 AT_ONCE = 50

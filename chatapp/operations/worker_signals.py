@@ -19,7 +19,7 @@ from prometheus_client import Counter, Histogram
 
 from chatapp.operations import telemetry
 from chatapp.operations.collector import exempt_loaded_code
-from chatapp.operations.process_reports import tell_counts, tell_life, withdraw
+from chatapp.operations.process_reports import report_alive, report_metrics, withdraw
 from chatapp.operations.schema_version import NEWER, OLDER, compare_schema
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def report_worker(**_: Any) -> None:
     if not settings.EMBEDDED:
         # In embedded mode the server does this for the whole process.
         exempt_loaded_code()
-    _report_forever(partial(tell_life, "worker"), tell_counts)
+    _report_forever(partial(report_alive, "worker"), report_metrics)
 
 
 @signals.worker_process_init.connect
@@ -98,7 +98,7 @@ def report_pool_process(**_: Any) -> None:
     """Report the metrics of a process that runs tasks for its worker. The worker reports that it is alive."""
     exempt_loaded_code()
     # Start the thread here, not in the worker, because a fork has none of its parent's threads.
-    _report_forever(tell_counts)
+    _report_forever(report_metrics)
 
 
 @signals.worker_process_shutdown.connect
@@ -114,7 +114,7 @@ def end_reports(**_: Any) -> None:
 @signals.beat_embedded_init.connect
 def report_beat(**_: Any) -> None:
     if not settings.EMBEDDED:
-        _try(partial(tell_life, "beat"))
+        _try(partial(report_alive, "beat"))
 
 
 @signals.after_task_publish.connect

@@ -17,7 +17,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations import clock, encryption
 from chatapp.operations.statements import insert_rows
 from chatapp.providers.models import ModelConfig, Usage, UsageHour
-from chatapp.providers.named_windows import BELIEVED_BY_ALL, BELIEVED_FOR, NamedWindow
+from chatapp.providers.named_windows import BELIEVED_FOR, CONFIRMATIONS_FOR_ALL, NamedWindow
 from chatapp.providers.selectors import usage_hours
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.runs.models import Run, RunStep
@@ -127,7 +127,7 @@ def note_named_window(
         after = known.named_again(named) if known else named
         ModelConfig.objects.filter(pk=row.pk).update(named_window=after.write())
     # Log once, when the window begins to apply to all conversations.
-    if after.count == BELIEVED_BY_ALL:
+    if after.count == CONFIRMATIONS_FOR_ALL:
         log.warning(
             "The provider of %s has named a window of %s tokens again: it is believed until %s.",
             row.name,
@@ -332,7 +332,7 @@ def sum_up_usage(*, now: datetime) -> None:
     )
 
 
-def take_over_background_calls(run: Run) -> None:
+def assign_background_calls(run: Run) -> None:
     """Assign the background calls since the conversation's last answer to this run."""
     Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
 

@@ -14,7 +14,7 @@ from typing import Any
 from chatapp.operations.clock import iso_time
 
 BELIEVED_FOR = timedelta(hours=24)
-BELIEVED_BY_ALL = 2
+CONFIRMATIONS_FOR_ALL = 2
 """How often a window has to be named to apply to all conversations."""
 SAME_SHARE = 0.02
 """Two numbers that differ by less are the same window, because some providers subtract what they add to a prompt."""
@@ -53,12 +53,12 @@ class NamedWindow:
         return replace(again, count=self.count + counts)
 
 
-def believed_window(
+def applicable_window(
     of_model: Mapping[str, Any], in_conversation: Mapping[str, Any], now: datetime
 ) -> int | None:
     """Return the smallest window that applies, of those stored for a model and for it in a conversation, or None."""
     everybodys, own = NamedWindow.read(of_model), NamedWindow.read(in_conversation)
-    if everybodys is not None and everybodys.count < BELIEVED_BY_ALL:
+    if everybodys is not None and everybodys.count < CONFIRMATIONS_FOR_ALL:
         everybodys = None
     return min((one.tokens for one in (everybodys, own) if one and one.is_fresh(now)), default=None)
 
@@ -69,6 +69,6 @@ def describe_named_window(stored: Mapping[str, Any], now: datetime) -> str:
     if named is None or not named.is_fresh(now):
         return ""
     until = f"{named.at + BELIEVED_FOR:%Y-%m-%d %H:%M} UTC"
-    if named.count < BELIEVED_BY_ALL:
+    if named.count < CONFIRMATIONS_FOR_ALL:
         return f"In one conversation the provider named a window of {named.tokens:,}; believed there until {until}."
     return f"The provider named a window of {named.tokens:,}, {named.count} times; believed until {until}."

@@ -23,7 +23,7 @@ from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.ids import first_id_at
 from chatapp.providers.model_facts import find_facts
 from chatapp.providers.models import ModelConfig, Usage, UsageHour
-from chatapp.providers.named_windows import believed_window
+from chatapp.providers.named_windows import applicable_window
 from chatapp.providers.schemas import usage_shape
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.models import Run
@@ -133,7 +133,7 @@ def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:
 def named_window(config: ModelConfig, conversation: Conversation | None, now: datetime) -> int | None:
     """Return the smaller window that a provider named and that applies, or None."""
     own = conversation.named_windows.get(str(config.pk), {}) if conversation else {}
-    return believed_window(config.named_window, own, now)
+    return applicable_window(config.named_window, own, now)
 
 
 def _environment_sizes(config: ModelConfig) -> Sizes:

@@ -21,9 +21,9 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
-from chatapp.operations.database import AWAY, first_in_writer, in_database
-from chatapp.operations.errors import GoneMeanwhile, InvalidInput, RateLimited, ServiceError
-from chatapp.operations.outages import describe_outage, is_gone_meanwhile
+from chatapp.operations.database import OUTAGE_ERRORS, first_in_writer, in_database
+from chatapp.operations.errors import DeletedConcurrently, InvalidInput, RateLimited, ServiceError
+from chatapp.operations.outages import describe_outage, is_deleted_concurrently
 from chatapp.operations.telemetry import span
 from chatapp.providers.selectors import accessible_model
 from chatapp.realtime.frames import (
@@ -164,13 +164,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self._tell_error(error, client_id)
             if self.frame_quota.is_flooded:
                 self.connection.close("too_many")
-        except AWAY as error:
+        except OUTAGE_ERRORS as error:
             log.exception("The database failed under a frame of user %s.", self.user.pk)
             await self._tell_error(describe_outage(error), client_id)
         except DatabaseError as error:
-            if not is_gone_meanwhile(error):
+            if not is_deleted_concurrently(error):
                 raise
-            await self._tell_error(GoneMeanwhile(), client_id)
+            await self._tell_error(DeletedConcurrently(), client_id)
 
     def _parse(self, text_data: str | None) -> ClientFrame:
         try:

@@ -10,14 +10,14 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
-from memory.plain_types import PlainTypes
+from memory.strict_types import StrictTypes
 
 STORABLE = r"^[^\x00]*$"  # pydantic rejects lone surrogates as invalid JSON
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
 Name = Annotated[str, Field(max_length=MAX_ID_CHARS, pattern=STORABLE)]
 
 
-class _Frame(PlainTypes):
+class _Frame(StrictTypes):
     model_config = ConfigDict(extra="forbid")
 
 
@@ -32,14 +32,14 @@ class Unsubscribe(_Frame):
     conversation_id: Id
 
 
-class TextContent(PlainTypes):
+class TextContent(StrictTypes):
     model_config = ConfigDict(extra="ignore")
 
     type: Literal["text"]
     text: str
 
 
-class ImageContent(PlainTypes):
+class ImageContent(StrictTypes):
     """`file_id` is the id of an upload of the same user."""
 
     model_config = ConfigDict(extra="ignore")

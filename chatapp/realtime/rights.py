@@ -8,7 +8,7 @@ import logging
 from django.conf import settings
 
 from chatapp.accounts.selectors import SignIn, still_signed_in
-from chatapp.operations.database import AWAY, in_database
+from chatapp.operations.database import OUTAGE_ERRORS, in_database
 from chatapp.realtime.subscriptions import Connection
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class RightsWatch:
             await asyncio.sleep(settings.SOCKET_CHECK_S)
             try:
                 await self._check()
-            except AWAY:
+            except OUTAGE_ERRORS:
                 log.warning("The rights of sockets could not be checked; trying again.", exc_info=True)
             # Catch everything: if the watch ended, users with revoked rights could read on.
             except Exception:

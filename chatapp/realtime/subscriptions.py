@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 from uuid import UUID
 
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.realtime.event_log import last_seqs, read_after
 from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub
 
@@ -46,7 +46,7 @@ class Connection:
         self._queued_seqs[key] = after_seq
         await hub.subscribe(self, conversation_topic(key))
         # Read it only after subscribing, or a fact stored in between would be missed until the next one arrives.
-        found = await persistently(last_seqs)([key])
+        found = await retry_on_outage(last_seqs)([key])
         self.catch_up(key, found.get(conversation_id, after_seq))
 
     async def unwatch(self, conversation_id: UUID) -> None:
@@ -113,7 +113,7 @@ class Connection:
         """Yield the facts of the gap; none if the conversation is gone or not watched any more."""
         after_seq = gap.after_seq
         while after_seq < gap.last_seq and gap.conversation_id in self._queued_seqs:
-            payloads = await persistently(read_after)(UUID(gap.conversation_id), after_seq, REPLAY_PAGE)
+            payloads = await retry_on_outage(read_after)(UUID(gap.conversation_id), after_seq, REPLAY_PAGE)
             for payload in payloads:
                 # Skip later ones: they are queued behind the deltas that they end, and would overtake these.
                 if payload["seq"] <= gap.last_seq:

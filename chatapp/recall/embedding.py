@@ -16,7 +16,7 @@ from django.conf import settings
 from agents.chat_models.openai_client import embed_texts
 from agents.errors import ModelError
 from agents.types import ModelEndpoint
-from chatapp.operations.work_budget import TO_THE_END
+from chatapp.operations.work_budget import UNBOUNDED
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, drop_other_vectors, store_vectors
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, texts_of_documents
 from chatapp.recall.vectors import NOTHING_NEAR, Near
@@ -90,7 +90,7 @@ def embed_index(user_id: UUID) -> int:
     if asked is None:
         return 0
     made = 0
-    TO_THE_END.work(lambda: drop_other_vectors(user_id=user_id, model=asked.model_id))
+    UNBOUNDED.work(lambda: drop_other_vectors(user_id=user_id, model=asked.model_id))
     # Query again in each round, because documents are added while the endpoint works.
     while missing := begin_vectors(user_id=user_id, model=asked.model_id):
         ordinals = missing[:DOCUMENTS_AT_ONCE]

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from agents.errors import ModelError
 from chatapp.operations.jobs import wake_for_many, wake_worker
-from chatapp.operations.work_budget import BEHIND, YIELD_STEP_S, Pace
+from chatapp.operations.work_budget import IN_WORKER, YIELD_STEP_S, Pace
 from chatapp.recall import embedding
 from chatapp.recall.actions.indexing import index_conversation as index_turns
 from chatapp.recall.actions.indexing import index_some
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @shared_task
 def index_conversation(conversation_id: str) -> None:
-    index_turns(UUID(conversation_id), BEHIND)
+    index_turns(UUID(conversation_id), IN_WORKER)
     if has_more_to_index(UUID(conversation_id)):  # behind other work, so that others do not wait
         wake_worker("chatapp.recall.tasks.index_conversation", conversation_id)
     if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
@@ -40,7 +40,7 @@ def index_conversation(conversation_id: str) -> None:
 
 @shared_task
 def index_conversations(conversation_ids: list[str]) -> None:
-    index_together(conversation_ids, BEHIND)
+    index_together(conversation_ids, IN_WORKER)
 
 
 def index_together(conversation_ids: Sequence[str], pace: Pace) -> None:

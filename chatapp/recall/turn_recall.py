@@ -16,7 +16,7 @@ from chatapp.operations.clock import in_zone
 from chatapp.recall.analysis import questions
 from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded
-from chatapp.recall.selectors.found_texts import Found, said_now, source_of
+from chatapp.recall.selectors.found_texts import Found, source_of, unindexed_found
 from chatapp.recall.selectors.known_documents import ordinals_kept_out, ordinals_of_messages
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, open_index
 from memory.ranking import (
@@ -193,7 +193,9 @@ def _known_ordinals(index: UserIndex, context: InContext) -> set[int]:
     """Return the documents that the context already shows or must not show. The question is one of them: as its own
     best match, it would make all other evidence look weak."""
     spans = context.spans()
-    known = {row.ordinal for row in index.unstored if _is_in_context(said_now(row, 0.0), context, spans)}
+    known = {
+        row.ordinal for row in index.unstored if _is_in_context(unindexed_found(row, 0.0), context, spans)
+    }
     if index.owner_id is not None and context.message_ids:
         known |= ordinals_of_messages(index.owner_id, context.message_ids)
     if index.owner_id is not None and context.conversation_id is not None:

@@ -80,7 +80,7 @@ def search_marked(
     """
     found = search_memory(user_id=user.pk, query=query, limit=limit, now=now, only=only, zone=user.zone)
     results = put_current_first(user.pk, found, before=only.before)
-    if only.is_of_a_place:
+    if only.limits_place_or_role:
         inside = {one.source_id for one in found}
         results = [one for one in results if one.found.source_id in inside]
     return results[:limit]

@@ -25,7 +25,7 @@ NEAR_DOCUMENTS = 40
 """The most near documents. In a long history, chance alone brings many beyond any deviation."""
 LEAST_NEARNESS = 0.1
 """The minimum nearness of a near document, in deviations, because many may be equally near."""
-TELLING_DEVIATIONS = 4.0
+STANDOUT_DEVIATIONS = 4.0
 """If the nearest exceeds the average by this much, it matches the question even without a common word."""
 
 Stored = bytes | memoryview
@@ -77,7 +77,7 @@ def drop_codes(ordinals: Stored, codes: Stored, gone: Sequence[int]) -> tuple[by
     return owners[kept].tobytes(), rows[kept].tobytes()
 
 
-def fits_behind(ordinals: Stored, codes: Stored, more_ordinals: Stored, more_codes: Stored) -> bool:
+def have_same_length(ordinals: Stored, codes: Stored, more_ordinals: Stored, more_codes: Stored) -> bool:
     """Return whether all these codes have the same length."""
     return len(codes) * len(more_ordinals) == len(more_codes) * len(ordinals)
 
@@ -170,7 +170,7 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
     least = deviations[beyond[0]] if beyond else NEAR_DEVIATIONS
     return Near(
         nearness={ordinal: max(deviations[ordinal] - least, LEAST_NEARNESS) for ordinal in near},
-        stands_out=bool(near) and deviations[near[0]] > TELLING_DEVIATIONS,
+        stands_out=bool(near) and deviations[near[0]] > STANDOUT_DEVIATIONS,
     )
 
 

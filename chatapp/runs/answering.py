@@ -28,7 +28,7 @@ from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED, Recalled
 from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
 from chatapp.operations import clock
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import LeaseLost
 from chatapp.providers.actions import note_named_window
 from chatapp.providers.calibration import note_token_counts
@@ -40,6 +40,7 @@ from chatapp.runs import hooks
 from chatapp.runs.actions.endings import Outcome
 from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.answer_ends import KEPT, NOTHING_KEPT, describe_end
+from chatapp.runs.background_work import BackgroundWork, store_in_background
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
 from chatapp.runs.hooks import Firing
@@ -47,7 +48,6 @@ from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanHost, Planning
 from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
 from chatapp.runs.run_events import RunEvents
-from chatapp.runs.side_work import SideWork, store_beside
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from chatapp.runs.time_limit import TimeLimit
 from chatapp.runs.tool_ports import ToolPorts
@@ -86,7 +86,7 @@ class Session:
         self.numbers = itertools.count(1)
         self.clock = CallClock(self.numbers)
         self.planning: Planning | None = None
-        self.side_work = SideWork(live.lease)
+        self.background_work = BackgroundWork(live.lease)
         self._asked: _Asked | None = None
         """Set until the first request is being stored."""
         self._last_facts: list[events.Fact] = []
@@ -111,9 +111,9 @@ class Session:
             return self.ended(Run.Status.FAILED, error.category, error.message, error.detail)
         finally:
             if self._asked is not None:  # it ended before the first request
-                self.side_work.begin(self._record_asked(None))
+                self.background_work.begin(self._record_asked(None))
             # Wait before the run ends: its lease ends with it, and the side work writes under that lease.
-            await self.side_work.settle()
+            await self.background_work.settle()
         end = describe_end(self._last_reason, has_text=self.live.has_text, time_limit=self._time_limit)
         return self.ended(*end)
 
@@ -145,7 +145,7 @@ class Session:
 
     def _tell_of_hooks(self, fired: Sequence[Firing]) -> None:
         if fired:
-            self.side_work.tell(*self.facts.fired(fired))
+            self.background_work.tell(*self.facts.fired(fired))
 
     def _reload(self) -> LoadedContext:
         """Reload the run's context. Raise LeaseLost if the conversation was deleted meanwhile."""
@@ -163,7 +163,7 @@ class Session:
         if self.prepared.assembled is not None:
             context, recalled = self.prepared.assembled
         else:
-            context, recalled = await persistently(assemble_and_recall)(loaded, self.live.lease.run_id)
+            context, recalled = await retry_on_outage(assemble_and_recall)(loaded, self.live.lease.run_id)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, data_urls=data_urls)
         checkpoint, inputs = context.view.checkpoint, context.inputs
@@ -185,9 +185,9 @@ class Session:
         self.asked = context
         if context.view.dropped:
             sentence = NOT_YET_SUMMARISED if loaded.rules.policy.has_summary else LEFT_OUT
-            self.side_work.tell(self.facts.notice("truncated", sentence))
+            self.background_work.tell(self.facts.notice("truncated", sentence))
         if recalled.has_failed:
-            self.side_work.tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
+            self.background_work.tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
         answering = run_react(
             chat_model_for(loaded.config, self._spender(loaded)),
             context,
@@ -204,17 +204,17 @@ class Session:
         whole history; unchanged if no checkpoint is needed or none can be made."""
         if not loaded.rules.policy.has_summary:
             return loaded
-        parts = (await persistently(loaded.assemble)()).parts
+        parts = (await retry_on_outage(loaded.assemble)()).parts
         if parts.summary + parts.history <= PLANNER_INPUT_TOKENS:
             return loaded
         # The newest messages alone may be too long for the planner. A checkpoint per question would not help then.
-        if await persistently(is_cooling)(loaded, self.live.lease.run_id):
+        if await retry_on_outage(is_cooling)(loaded, self.live.lease.run_id):
             return loaded
         self._has_planned = True
         if not await compact_inline(loaded, AT_ONCE):
             return loaded
         # Notes of hooks are not stored in any message, so the reloaded context lacks them.
-        self.loaded = (await persistently(self._reload)()).with_notes(loaded.inputs.notes)
+        self.loaded = (await retry_on_outage(self._reload)()).with_notes(loaded.inputs.notes)
         return self.loaded
 
     async def _summariser(self, loaded: LoadedContext) -> Summariser | None:
@@ -222,12 +222,12 @@ class Session:
         for summaries or there are no tools."""
         if not loaded.rules.policy.summarises_steps or not loaded.tools:
             return None
-        config, rules = await persistently(_summary_rules)(loaded)
+        config, rules = await retry_on_outage(_summary_rules)(loaded)
 
         def note(summary: SummaryResult) -> None:
             self.calls.extend(priced_call(config, usage, "compaction") for usage in summary.usages)
             if summary.window_tokens:
-                self.side_work.begin(self._note_window(config, summary.window_tokens))
+                self.background_work.begin(self._note_window(config, summary.window_tokens))
 
         return Summariser(
             chat_model_for(config, self._spender(loaded)), rules.budget, rules.calibration, note
@@ -235,7 +235,7 @@ class Session:
 
     def _plan_host(self, loaded: LoadedContext) -> PlanHost:
         def notify(kind: str, text: str) -> None:
-            self.side_work.tell(self.facts.notice(kind, text))
+            self.background_work.tell(self.facts.notice(kind, text))
 
         return PlanHost(
             lease=self.live.lease,
@@ -245,7 +245,7 @@ class Session:
             sources=self.sources,
             numbers=self.numbers,
             notify=notify,
-            beside=self.side_work.begin,
+            beside=self.background_work.begin,
             spender=self._spender(loaded),
         )
 
@@ -253,7 +253,7 @@ class Session:
         """Return the spender of this run, which shows its warnings in the conversation."""
 
         def warn(text: str) -> None:
-            self.side_work.tell(self.facts.notice("budget", text))
+            self.background_work.tell(self.facts.notice("budget", text))
 
         return replace(loaded.spender, notify=warn)
 
@@ -282,7 +282,7 @@ class Session:
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
                 # Describe the request now: the answer, which the request may repeat, grows while it is being stored.
-                self.side_work.begin(self._record_asked(self._request_of(step)))
+                self.background_work.begin(self._record_asked(self._request_of(step)))
             case TextDelta(text=text):
                 self.clock.note_token()
                 self.live.answer.append(text)
@@ -293,7 +293,7 @@ class Session:
                 self.live.reasoning.append(text)
                 self.pump.wrote(self.live)
             case Notice():
-                self.side_work.tell(self.facts.notice(step.kind, step.text))
+                self.background_work.tell(self.facts.notice(step.kind, step.text))
                 # SHORTENED is our own cut. After a provider's refusal, `_note_call` queues the compaction.
                 self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
                 self._learn_window(step.window_tokens)
@@ -326,14 +326,14 @@ class Session:
         if asked is not None:
             return self._record_first(asked, request)
         assert request is not None
-        return store_beside(self.live.lease, request)
+        return store_in_background(self.live.lease, request)
 
     async def _record_first(self, asked: _Asked, request: NewRequest | None) -> None:
         """Store the first request together with what it consists of, after it was sent."""
         turns, starts_anew = asked.recalled.turns, asked.recalled.starts_anew
         facts = self.facts.asked(asked.context, asked.recalled.items)
         rows = [*recalled_rows(self.live.lease.run_id, turns, starts_anew=starts_anew)]
-        await self.side_work.record_asked(request, facts, rows)
+        await self.background_work.record_first_request(request, facts, rows)
 
     def _summarise_what_was_cut(self) -> None:
         """Queue a compaction if messages were left out of the request. Call it at the first word of the answer: the
@@ -341,16 +341,18 @@ class Session:
         if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
-        self.side_work.begin(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
+        self.background_work.begin(
+            retry_on_outage(queue_next_compaction)(UUID(self.prepared.conversation_id))
+        )
 
     def _learn_window(self, window_tokens: int | None) -> None:
         """Store the window size that the provider named when it refused a request."""
         loaded = self.loaded
         if loaded is not None and window_tokens and window_tokens < loaded.rules.budget.context_size:
-            self.side_work.begin(self._note_window(loaded.config, window_tokens))
+            self.background_work.begin(self._note_window(loaded.config, window_tokens))
 
     def _note_window(self, config: ModelConfig, tokens: int) -> Awaitable[object]:
-        return persistently(note_named_window)(
+        return retry_on_outage(note_named_window)(
             config=config,
             conversation_id=UUID(self.prepared.conversation_id),
             tokens=tokens,
@@ -371,7 +373,7 @@ class Session:
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
-            self.side_work.begin(persistently(queue_emergency)(self.loaded, step.context))
+            self.background_work.begin(retry_on_outage(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
             if not step.has_tool_calls:
                 self._last_facts = [self.facts.context(step.context, step.usage.input_tokens, is_exact=True)]

@@ -33,7 +33,7 @@ from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_cooling
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import agent_of, declared_hooks, is_set_by_user
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, persistently
+from chatapp.operations.database import in_database, retry_on_outage
 from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
 from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.runs.actions.hooks import record_hooks, run_named_action
@@ -98,7 +98,7 @@ class _Turn:
         return self.loaded.rules.policy
 
 
-def begins_at_once(loaded: LoadedContext) -> bool:
+def has_no_start_hooks(loaded: LoadedContext) -> bool:
     """Return whether no hook has to run before the model's first call."""
     is_due = any(
         _has_work(hook, loaded.rules.policy) for hook in loaded.rules.hooks if hook.on == "turn_start"
@@ -119,19 +119,19 @@ async def start_turn(
     turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
-        await persistently(record_hooks)(conversation=loaded.conversation, fired=turn.fired, used=waiting)
+        await retry_on_outage(record_hooks)(conversation=loaded.conversation, fired=turn.fired, used=waiting)
     tell(turn.told)
     return turn.loaded.with_notes([_note_message(note) for note in turn.notes])
 
 
 async def end_turn(run_id: UUID) -> None:
     """Run the hooks of a turn's end if the run is complete, then queue the compaction that is due."""
-    run = await persistently(_run_with_agent)(run_id)
+    run = await retry_on_outage(_run_with_agent)(run_id)
     if run is None:
         return
-    if run.status == Run.Status.COMPLETE and await persistently(_has_last_word)(run):
+    if run.status == Run.Status.COMPLETE and await retry_on_outage(_has_last_word)(run):
         await _end_turn(run)
-    await persistently(queue_next_compaction)(run.conversation_id, is_early=True)
+    await retry_on_outage(queue_next_compaction)(run.conversation_id, is_early=True)
 
 
 def _run_with_agent(run_id: UUID) -> Run | None:
@@ -144,8 +144,8 @@ def _has_last_word(run: Run) -> bool:
 
 async def _end_turn(run: Run) -> None:
     # Read the count before the context: anything forgotten while that is read then shows as a higher count.
-    forgotten_count = await persistently(read_forgetting_count)(run.conversation.forgetting_keys)
-    loaded = await persistently(load_turn_end)(run.pk)
+    forgotten_count = await retry_on_outage(read_forgetting_count)(run.conversation.forgetting_keys)
+    loaded = await retry_on_outage(load_turn_end)(run.pk)
     if loaded is None:
         return
     lease = Lease(run.pk, run.answer_id, run.fence)
@@ -154,7 +154,7 @@ async def _end_turn(run: Run) -> None:
     turn = _Turn(loaded, "turn_end", hook_run, lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
-        await persistently(_record_end)(turn, run)
+        await retry_on_outage(_record_end)(turn, run)
 
 
 def _record_end(turn: _Turn, run: Run) -> None:
@@ -191,13 +191,13 @@ async def _run_hooks(turn: _Turn) -> None:
     hooks = [hook for hook in declared if _has_work(hook, turn.policy)]
     if not hooks:
         return
-    state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
+    state = await retry_on_outage(measure_turn)(turn.loaded, turn.run.lease.run_id)
     for hook in hooks:
         before = turn.loaded
         await _run_hook(hook, state, turn)
         # A compaction has changed what the conditions of the next hooks measure.
         if turn.loaded is not before:
-            state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
+            state = await retry_on_outage(measure_turn)(turn.loaded, turn.run.lease.run_id)
 
 
 def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
@@ -211,7 +211,7 @@ def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
 async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
     now = clock.now()
     # In a thread, because assembling a full window takes too long for the event loop.
-    if hook.id == AUTO_COMPACT_ID and await persistently(is_full)(turn.loaded):
+    if hook.id == AUTO_COMPACT_ID and await retry_on_outage(is_full)(turn.loaded):
         # The view is cut at the trigger, or a little earlier to leave recall its share.
         state = replace(state, pressure=max(state.pressure, 1.0))
     if not due_hooks([hook], turn.moment, state, fired_at=_fired_at(turn.loaded), now=now):
@@ -285,11 +285,11 @@ def _note_message(note: Note) -> Message:
 
 
 async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
-    options = await persistently(_options_of)(hook, action, turn.loaded)
+    options = await retry_on_outage(_options_of)(hook, action, turn.loaded)
     name = options.strategy or turn.policy.strategy
     strategy = strategy_named(name)
     has_answered = turn.moment == "turn_end"
-    if options.at_once and await persistently(is_cooling)(
+    if options.at_once and await retry_on_outage(is_cooling)(
         turn.loaded, turn.run.lease.run_id, has_answered=has_answered
     ):
         return ""
@@ -297,7 +297,7 @@ async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
     if is_waited_for or not strategy.writes_summaries:
         if not await compact_inline(turn.loaded, options):
             return ""
-        turn.loaded = await persistently(turn.reload)()
+        turn.loaded = await retry_on_outage(turn.reload)()
     elif await in_database(queue_due)(turn.loaded, options) is None:
         return ""
     return f"Earlier messages leave the context ({name})."

@@ -15,11 +15,16 @@ from chatapp.accounts.budgets.actions import release_all as release_all_holds
 from chatapp.compaction.actions.compactions import release_all_compactions
 from chatapp.long_term.actions.consolidations import release_all_consolidations
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, first_in_writer, in_database, in_writer
+from chatapp.operations.database import OUTAGE_ERRORS, first_in_writer, in_database, in_writer
 from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
 from chatapp.realtime.hub import hub
 from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
-from chatapp.runs.actions.runs import checkpoint_answers, give_last_term, renew_leases, stops_requested
+from chatapp.runs.actions.runs import (
+    checkpoint_answers,
+    extend_expired_lease_once,
+    renew_leases,
+    stops_requested,
+)
 from chatapp.runs.runner import cancel, interrupt_runs, is_answering, process, start, stop_here, tell_all
 from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 from chatapp.runs.streaming import CHECKPOINT_S, LiveAnswer
@@ -76,7 +81,7 @@ async def _store_partial_answers() -> None:
         return
     try:
         await _store(waiting)
-    except AWAY:
+    except OUTAGE_ERRORS:
         # Stored one by one, they would fail, too. The loop retries soon.
         raise
     except Exception:
@@ -117,7 +122,7 @@ async def adopt_and_reap() -> None:
     """Start runs that no process has begun, and end those whose process is gone or that no process took."""
     try:
         await _adopt_and_reap()
-    except AWAY:
+    except OUTAGE_ERRORS:
         # Queued runs were waiting for the database, not for a free process.
         process.up_since = time.monotonic()
         raise
@@ -129,7 +134,7 @@ async def _adopt_and_reap() -> None:
         # An expired lease of this process means that the database was away, not that the holder is gone.
         if is_answering(run_id):
             continue
-        if not await in_database(give_last_term)(run_id=run_id, fence=fence, now=now):
+        if not await in_database(extend_expired_lease_once)(run_id=run_id, fence=fence, now=now):
             # Only if it is still expired: its holder may have renewed it since the list was read.
             await in_database(interrupt_run)(
                 run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
@@ -163,5 +168,5 @@ async def drain(timeout_s: float) -> None:
     process.loops = []
     try:
         await in_writer(store_token_counts)()
-    except AWAY:
+    except OUTAGE_ERRORS:
         log.warning("What was learned of tokens in the last seconds is lost.", exc_info=True)

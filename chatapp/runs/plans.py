@@ -13,7 +13,7 @@ from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import Steps
 from agents.plan.steps import RESERVED, PlanStep
-from agents.plan.working import LoopModels, PlanPorts, RuledModel
+from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.react import AgentStep, CallFinished, CallSent, Notice
 from agents.summarise import SummaryResult
@@ -28,7 +28,7 @@ from chatapp.context.sources import RequestSources
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.providers.actions import note_named_window
 from chatapp.providers.calibration import note_token_counts
 from chatapp.providers.chat_models import chat_model_for
@@ -38,10 +38,10 @@ from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.runs import shapes
 from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.actions.runs import Lease, record_plan
+from chatapp.runs.background_work import store_in_background
 from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.models import Run
 from chatapp.runs.selectors import calls_of_step
-from chatapp.runs.side_work import store_beside
 from chatapp.runs.tool_ports import ToolPorts, record_spent
 from memory.types import Message
 
@@ -169,7 +169,7 @@ class Planning:
             # Store the requests even if the planner failed, so that they can be inspected.
             self._store_requests()
         # Use a thread: fitting a full window again would block the event loop for too long.
-        return context if found is None else await persistently(with_findings)(context, found)
+        return context if found is None else await retry_on_outage(with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
         """Return the estimated usage of calls that ended early after output had begun: they have a cost, too."""
@@ -194,7 +194,7 @@ class Planning:
             case PlanChanged():
                 await record_spent(
                     self.host.calls,
-                    lambda spent: persistently(record_plan)(
+                    lambda spent: retry_on_outage(record_plan)(
                         lease=self.host.lease, steps=item.steps, spent=spent, now=clock.now()
                     ),
                 )
@@ -242,7 +242,7 @@ class Planning:
 
     def _store_requests(self) -> None:
         for request in self._unstored:
-            self.host.beside(store_beside(self.host.lease, request))
+            self.host.beside(store_in_background(self.host.lease, request))
         self._unstored.clear()
 
     async def _tool_use(self, step: PlanStep) -> ToolUse:
@@ -251,7 +251,7 @@ class Planning:
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
             # `earlier` only has the calls of other runs.
-            earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
+            earlier = {**earlier, **await retry_on_outage(calls_of_step)(lease.run_id, step.id)}
         ports = ToolPorts(lease, self.host.caller, self.host.calls, plan_step=step.id)
         return ToolUse(
             self.loaded.tools, self.host.caller, records=ports, consents=ports, store=ports, earlier=earlier
@@ -260,7 +260,7 @@ class Planning:
     def _learn_window(self, window_tokens: int | None, who: str) -> None:
         rules = self.loaded.rules if who in RESERVED else self.setup.fast_rules
         if window_tokens and window_tokens < rules.budget.context_size:
-            note = persistently(note_named_window)
+            note = retry_on_outage(note_named_window)
             self.host.beside(
                 note(
                     config=self._config_of(who),
@@ -301,9 +301,9 @@ def _without_question(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def ruled_model(
     config: ModelConfig, rules: ContextRules, temperature: float | None, spender: Spender
-) -> RuledModel:
+) -> BudgetedModel:
     model = chat_model_for(config, spender)
-    return RuledModel(model, rules.policy, rules.budget, rules.calibration, temperature)
+    return BudgetedModel(model, rules.policy, rules.budget, rules.calibration, temperature)
 
 
 def _said_by(who: str, text: str) -> str:

@@ -152,7 +152,7 @@ def _question_value(run: Run) -> Message:
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
     """Return the context with the recalled turns placed in it, and the recall result. Raise ContextError.
 
-    The recalled sources are not recorded yet: until `record_asked` stores them, any forgetting ends the run.
+    The recalled sources are not recorded yet: until `record_first_request` stores them, any forgetting ends the run.
     """
     context = loaded.assemble()
     recalled = recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")

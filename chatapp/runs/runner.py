@@ -14,7 +14,13 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, first_in_writer, in_database, in_writer, persistently
+from chatapp.operations.database import (
+    OUTAGE_ERRORS,
+    first_in_writer,
+    in_database,
+    in_writer,
+    retry_on_outage,
+)
 from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.operations.ids import name_process
@@ -203,7 +209,7 @@ async def _execute(run_id: str) -> None:
 
 async def _answer_claimed(claimed: ClaimedRun) -> None:
     try:
-        prepared = await persistently(_prepare)(claimed)
+        prepared = await retry_on_outage(_prepare)(claimed)
     except Exception:
         # It is already claimed: other processes would ignore it until its lease expires.
         log.exception("Run %s could not be prepared.", claimed.run.pk)
@@ -220,7 +226,7 @@ def _prepare(claimed: ClaimedRun) -> PreparedRun:
     with one_edition(claimed.edition):
         prepared = prepare_claimed(claimed)
         loaded = prepared.context
-        if loaded is None or prepared.plan is not None or not hooks.begins_at_once(loaded):
+        if loaded is None or prepared.plan is not None or not hooks.has_no_start_hooks(loaded):
             return prepared
         try:
             return replace(prepared, assembled=assemble_and_recall(loaded, claimed.run.pk))
@@ -269,7 +275,7 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
     """Return the run's context and its lease, or None as the lease if another process has claimed the run. Read the
     context again if something was forgotten before the claim."""
     while True:
-        prepared = await persistently(describe_run)(run_id)
+        prepared = await retry_on_outage(describe_run)(run_id)
         try:
             lease = await first_in_writer(claim_run)(
                 run_id=run_id,
@@ -321,7 +327,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
         except LeaseLost:
             # Also if a first try was committed but its reply was lost: then the run has ended as it should.
             raise
-        except AWAY:
+        except OUTAGE_ERRORS:
             log.exception("Run %s could not be finished; trying again.", lease.run_id)
             await asyncio.sleep(1)
         except Exception:
@@ -334,7 +340,7 @@ async def _keep_late_text(live: LiveAnswer, forgotten_count: int) -> None:
     """Store text that was shown here but not yet stored when another process ended the run."""
     try:
         answer = live.partial
-        is_kept = await persistently(keep_late_text)(
+        is_kept = await retry_on_outage(keep_late_text)(
             answer=answer, forgotten_count=forgotten_count, now=clock.now()
         )
     except Exception:

@@ -25,7 +25,7 @@ class _Stream:
 
     pieces: list[str] = field(default_factory=list)
     length: int = 0
-    untold: list[str] = field(default_factory=list)
+    unsent: list[str] = field(default_factory=list)
     told: int = 0
     stored: int = 0
     half: str = ""
@@ -42,7 +42,7 @@ class _Stream:
             whole, self.half = split_half(self.half + text)
             text = storable_text(whole)
         self.pieces.append(text)
-        self.untold.append(text)
+        self.unsent.append(text)
         self.length += len(text)
 
     @property
@@ -52,10 +52,10 @@ class _Stream:
             self.pieces[:] = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
 
-    def take_untold(self) -> tuple[int, str]:
+    def take_unsent(self) -> tuple[int, str]:
         """Return `(offset, text)` of the text that has not been sent to readers, and mark it as sent."""
-        offset, text = self.told, "".join(self.untold)
-        self.untold.clear()
+        offset, text = self.told, "".join(self.unsent)
+        self.unsent.clear()
         self.told = self.length
         return offset, text
 
@@ -71,7 +71,7 @@ class LiveAnswer:
         self.answer = _Stream()
         self.reasoning = _Stream()
         # Long ago, so that the first word is sent at once.
-        self.last_told_at = 0.0
+        self.last_sent_at = 0.0
         self._all_told_at = float("-inf")
         self._telling_all: asyncio.TimerHandle | None = None
 
@@ -109,8 +109,8 @@ class LiveAnswer:
     def tell(self) -> None:
         """Send all new text to readers, as one delta per kind."""
         for stream, event_type in ((self.reasoning, "reasoning.delta"), (self.answer, "text.delta")):
-            if stream.untold:
-                offset, text = stream.take_untold()
+            if stream.unsent:
+                offset, text = stream.take_unsent()
                 hub.publish_delta(self.topic, self._frame(event_type, offset, text))
 
     def tell_all(self) -> None:
@@ -162,8 +162,8 @@ class DeltaPump:
     def wrote(self, live: LiveAnswer) -> None:
         now, together = time.monotonic(), ticks()
         # Half an interval, so that text that arrives one tick after the last is sent at once.
-        if now - live.last_told_at > together.interval_s / 2 and live not in self._waiting:
-            live.last_told_at = now
+        if now - live.last_sent_at > together.interval_s / 2 and live not in self._waiting:
+            live.last_sent_at = now
             live.tell()
             return
         if not self._waiting:
@@ -179,5 +179,5 @@ class DeltaPump:
         now = time.monotonic()
         waiting, self._waiting = self._waiting, {}
         for live in waiting:
-            live.last_told_at = now
+            live.last_sent_at = now
             live.tell()

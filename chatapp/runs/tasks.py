@@ -8,7 +8,7 @@ from chatapp.context.tools.registry import local_tools
 from chatapp.runs import runner
 from chatapp.runs.actions.endings import INTERRUPTED, interrupt_run
 from chatapp.runs.actions.hooks import close_abandoned_calls
-from chatapp.runs.actions.runs import give_last_term
+from chatapp.runs.actions.runs import extend_expired_lease_once
 from chatapp.runs.selectors import dead_runs
 
 CALL_TIMEOUT_S = 900.0
@@ -21,7 +21,9 @@ def end_abandoned(now: datetime) -> None:
     Queued runs are left to the web processes, which adopt them after a restart or give up on them.
     """
     for run_id, fence in dead_runs(now):
-        if not runner.is_answering(run_id) and not give_last_term(run_id=run_id, fence=fence, now=now):
+        if not runner.is_answering(run_id) and not extend_expired_lease_once(
+            run_id=run_id, fence=fence, now=now
+        ):
             interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED, only_expired=True)
     close_abandoned_calls(now=now, timeout_s=_call_timeout_s)
 

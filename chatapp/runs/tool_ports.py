@@ -19,7 +19,7 @@ from chatapp.files.attachments import load_data_urls
 from chatapp.files.object_store import failures
 from chatapp.files.offloads import offloader
 from chatapp.operations import clock
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import ReadForgotten, ServiceError
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.actions.hooks import finish_hook_call, record_hook_call
@@ -60,11 +60,11 @@ class OffloadedResults:
 
     async def keep_text(self, part: ToolResultPart) -> str:
         with _store_problems():
-            return await persistently(self.offloads.offload_tool_result)(self.conversation_id, part)
+            return await retry_on_outage(self.offloads.offload_tool_result)(self.conversation_id, part)
 
     async def keep_image(self, image: ToolImage, tool_name: str) -> str:
         with _store_problems():
-            return await persistently(self.offloads.offload_image)(
+            return await retry_on_outage(self.offloads.offload_image)(
                 self.conversation_id, image.data, tool_name
             )
 
@@ -109,7 +109,7 @@ class ToolPorts(OffloadedResults):
 
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         def write(spent: Sequence[CallUsage]) -> Awaitable[None]:
-            return persistently(record_tool_calls)(
+            return retry_on_outage(record_tool_calls)(
                 lease=self.lease, calls=calls, spent=spent, now=clock.now(), plan_step=self.plan_step
             )
 
@@ -117,12 +117,12 @@ class ToolPorts(OffloadedResults):
 
     async def record_running(self, call: RequestedCall) -> None:
         await _to_its_end(
-            persistently(start_tool_call)(lease=self.lease, call_id=call.call_id, now=clock.now())
+            retry_on_outage(start_tool_call)(lease=self.lease, call_id=call.call_id, now=clock.now())
         )
 
     async def record_result(self, result: CallResult) -> None:
         self._has_all = await _to_its_end(
-            persistently(finish_tool_call)(lease=self.lease, result=result, now=clock.now())
+            retry_on_outage(finish_tool_call)(lease=self.lease, result=result, now=clock.now())
         )
 
     # --- Consents ------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class ToolPorts(OffloadedResults):
             with waiting_for_user():
                 while True:
                     is_too_late = loop.time() >= deadline
-                    decision = await persistently(read_decision)(
+                    decision = await retry_on_outage(read_decision)(
                         lease=self.lease, call_id=call.call_id, is_too_late=is_too_late, now=clock.now()
                     )
                     if decision is not None:
@@ -154,7 +154,7 @@ class ToolPorts(OffloadedResults):
             return ()
         rows = await _to_its_end(
             # Select by what the run knows, not by what was moved, so that a retry after the commit returns the same.
-            persistently(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
+            retry_on_outage(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
         )
         self._taken |= {row.pk for row in rows}
         messages = [message_value(row) for row in rows]
@@ -179,7 +179,7 @@ class HookPorts(ToolPorts):
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         for call in calls:
             await _to_its_end(
-                persistently(record_hook_call)(
+                retry_on_outage(record_hook_call)(
                     lease=self.lease,
                     hook_id=self.hook_id,
                     requested=call,
@@ -189,7 +189,7 @@ class HookPorts(ToolPorts):
             )
 
     async def record_result(self, result: CallResult) -> None:
-        await _to_its_end(persistently(self._finish)(result))
+        await _to_its_end(retry_on_outage(self._finish)(result))
 
     def _finish(self, result: CallResult) -> None:
         """Store the result, or discard it if something was forgotten meanwhile. Raise LeaseLost, ReadForgotten."""

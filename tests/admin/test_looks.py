@@ -10,8 +10,8 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import User
-from chatapp.conversations.looks import MESSAGES_SHOWN
 from chatapp.conversations.models import Conversation
+from chatapp.conversations.operator_reads import MESSAGES_SHOWN
 from chatapp.operations.models import AuditEvent
 from tests.memory_store.rows import new_conversation, say
 

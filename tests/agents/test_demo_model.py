@@ -11,7 +11,7 @@ import pytest
 from agents.chat_models.demo_model import DemoModel
 from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanReady, PlanRequest, run_plan
-from agents.plan.working import LoopModels, PlanPorts, RuledModel
+from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest, ToolCallDelta, ToolSpec
 from memory.budget import TokenBudget
@@ -195,7 +195,7 @@ async def test_the_answer_shows_the_tool_call_and_its_result() -> None:
 
 async def test_in_plan_mode_each_part_becomes_a_step_and_a_last_step_combines_them() -> None:
     model = DemoModel(pace_s=0)
-    rules = RuledModel(model, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000))
+    rules = BudgetedModel(model, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000))
     models = LoopModels(rules, rules, "Be kind.", PlanPorts(lambda *_: None, lambda _: None, no_tools))
     question = text_message(
         "user", "How large is Lisbon? How old is Porto? Which is warmer?", kind="question"

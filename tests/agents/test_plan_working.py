@@ -14,7 +14,7 @@ from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, STEP_MARK
 from agents.plan.run import PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import StepFailed
 from agents.plan.steps import DEPENDENCY_CHARS, PlanStep
-from agents.plan.working import LoopModels, PlanPorts, RuledModel
+from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.ports import ToolUse
 from agents.react import AgentStep, CallFinished
 from agents.summarise import SummaryResult
@@ -49,8 +49,8 @@ class Look:
         return ToolOutput("seen 42")
 
 
-def ruled(model: ScriptedModel, window: int = 32_000) -> RuledModel:
-    return RuledModel(model, ContextPolicy(), TokenBudget(window, window // 4, 1_000))
+def ruled(model: ScriptedModel, window: int = 32_000) -> BudgetedModel:
+    return BudgetedModel(model, ContextPolicy(), TokenBudget(window, window // 4, 1_000))
 
 
 def make_models(
@@ -147,8 +147,8 @@ async def test_a_whole_plan_runs_with_two_models() -> None:
                  analysis='{"goal_met": true, "confidence": 1}')  # fmt: skip
     heard = Heard()
     models = LoopModels(
-        RuledModel(main, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000)),
-        RuledModel(Named(step="Found."), ContextPolicy(), TokenBudget(8_000, 1_000, 1_000)),
+        BudgetedModel(main, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000)),
+        BudgetedModel(Named(step="Found."), ContextPolicy(), TokenBudget(8_000, 1_000, 1_000)),
         "Be kind.",
         PlanPorts(heard.took, heard.summaries.append, no_tools),
     )

@@ -93,7 +93,7 @@ def refused(answer: Answer) -> set[str]:
     return {detail["field"].partition(".")[0] for detail in answer.error.get("details") or ()}
 
 
-class Asking:
+class BackgroundCaller:
     """Sends requests and keeps those that caused a server error."""
 
     def __init__(self) -> None:
@@ -133,7 +133,9 @@ def operator_program(admin_user: User) -> Program:
     return Program({name.lower(): value for name, value in token_header(admin_user, ALL_SCOPES).items()})
 
 
-async def ask_operation(asking: Asking, who: Program, method: str, path: str, ids: dict[str, str]) -> None:
+async def ask_operation(
+    asking: BackgroundCaller, who: Program, method: str, path: str, ids: dict[str, str]
+) -> None:
     operation, address = described(method, path), path.format(**ids)
     await ask_queries(asking, who, method, address, named_in(operation, "query"))
     for name in named_in(operation, "header"):
@@ -151,7 +153,7 @@ async def ask_operation(asking: Asking, who: Program, method: str, path: str, id
     await asking.ask(who, method, address)
 
 
-async def ask_bodies(asking: Asking, who: Program, method: str, address: str) -> None:
+async def ask_bodies(asking: BackgroundCaller, who: Program, method: str, address: str) -> None:
     """Send invalid bodies. They do not reach the database, so SQLite is enough."""
     if connection.vendor != "sqlite":
         return
@@ -161,7 +163,9 @@ async def ask_bodies(asking: Asking, who: Program, method: str, address: str) ->
         await asking.ask(who, method, address, body=body, headers={"content-type": content_type})
 
 
-async def ask_queries(asking: Asking, who: Program, method: str, address: str, names: list[str]) -> None:
+async def ask_queries(
+    asking: BackgroundCaller, who: Program, method: str, address: str, names: list[str]
+) -> None:
     """Send each odd value in all parameters at once, then in those that did not reject it."""
     for value in (*odd.texts(connection.vendor), *(odd.cursors() if "cursor" in names else ())):
 
@@ -172,7 +176,7 @@ async def ask_queries(asking: Asking, who: Program, method: str, address: str, n
 
 
 async def ask_fields(
-    asking: Asking, who: Program, method: str, address: str, names: list[str], valid: dict[str, Any]
+    asking: BackgroundCaller, who: Program, method: str, address: str, names: list[str], valid: dict[str, Any]
 ) -> None:
     """Send each odd value in all fields of a body, then in those that did not reject it, with valid other fields."""
     for value in odd.json_values(connection.vendor):
@@ -211,7 +215,7 @@ async def test_no_operation_causes_a_server_error(
     operator_program: Program,
     model: ModelConfig,
 ) -> None:
-    asking = Asking()
+    asking = BackgroundCaller()
     theirs = await sync_to_async(one_of_everything)(charlie)
     asked_by_strangers = set(all_addresses())  # by test_ownership, which checks the responses
     ids: dict[str, str] = {}
@@ -233,7 +237,7 @@ async def test_no_operation_causes_a_server_error(
 async def test_no_unsupported_method_causes_a_server_error(
     alice: User, alice_program: Program, model: ModelConfig
 ) -> None:
-    asking = Asking()
+    asking = BackgroundCaller()
     ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
     for path, method in product(describe_api()["paths"], METHODS):
         if method.lower() not in describe_api()["paths"][path]:
@@ -249,7 +253,7 @@ async def test_no_unsupported_method_causes_a_server_error(
 async def test_no_body_policy_or_hook_causes_a_server_error(
     alice: User, alice_program: Program, model: ModelConfig
 ) -> None:
-    asking = Asking()
+    asking = BackgroundCaller()
     ids = await sync_to_async(one_of_everything)(alice)
     conversation = f"/api/v1/conversations/{ids['conversation_id']}"
     for body in odd.BODIES:

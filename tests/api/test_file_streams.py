@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from zipfile import ZipFile
+
 import pytest
 
 from tests.api.program import Program
@@ -25,9 +28,16 @@ async def test_a_file_is_returned_unchanged_and_head_reports_its_length(alice_pr
     assert head.headers["content-length"] == shown.headers["content-length"] == str(len(LINES))
 
 
-@pytest.mark.parametrize("path", ["export", "memory/export"])
-async def test_archives_are_returned_and_head_has_no_body(path: str, alice_program: Program) -> None:
+@pytest.mark.parametrize(("path", "name"), [("export", "memory/MEMORY.md"), ("memory/export", "MEMORY.md")])
+async def test_archives_are_returned_whole_and_head_has_no_body(
+    path: str, name: str, alice_program: Program
+) -> None:
+    await alice_program.call("PUT", "memory/profile", body={"markdown": "- Keeps bees."})
     answer = await alice_program.get(path)
     assert answer.status_code == 200
-    assert answer.content.startswith(b"PK")
-    assert (await alice_program.call("HEAD", path)).content == b""
+    with ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        assert archive.read(name) == b"- Keeps bees.\n"
+    head = await alice_program.call("HEAD", path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == "application/zip"

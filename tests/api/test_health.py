@@ -17,8 +17,8 @@ from chatapp.operations.process_reports import (
     LIVING,
     connect,
     process_name,
-    tell_counts,
-    tell_life,
+    report_alive,
+    report_metrics,
     threads,
     withdraw,
 )
@@ -65,8 +65,8 @@ def test_processes_of_other_machines_report_through_redis(
     settings.EMBEDDED, settings.REDIS_URL = False, redis.new_database()
     assert client.get("/readyz").json()["checks"]["worker"] == "missing"
     assert "Start one" in check_beat().remedy
-    tell_life("worker")
-    tell_counts()
+    report_alive("worker")
+    report_metrics()
     with connect() as queue:
         sent = {"headers": {"sent_at": time.time() - 60}}
         queue.lpush(settings.CELERY_TASK_DEFAULT_QUEUE, json.dumps(sent))
@@ -80,7 +80,7 @@ def test_processes_of_other_machines_report_through_redis(
     assert sample(text, 'palimpsest_queue_age_seconds{queue="tasks"}') >= 60
     assert sample(text, 'palimpsest_queue_length{queue="runs"}') == 0
     withdraw()
-    tell_life("beat")
+    report_alive("beat")
     checks = client.get("/readyz").json()["checks"]
     assert (checks["worker"], checks["beat"]) == ("missing", "ok")
 
@@ -93,7 +93,7 @@ def test_a_report_from_a_clock_that_was_ahead_does_not_count(
     with monkeypatch.context() as ahead:
         now = time.time()
         ahead.setattr(time, "time", lambda: now + 3600)
-        tell_life("worker")
+        report_alive("worker")
     assert client.get("/readyz").json()["checks"]["worker"] == "missing"
 
 
@@ -104,7 +104,7 @@ def test_a_process_that_reports_rarely_counts_as_alive_until_its_next_report(
     with monkeypatch.context() as earlier:
         now = time.time()
         earlier.setattr(time, "time", lambda: now - 4_800)
-        tell_life("worker")
+        report_alive("worker")
     with connect() as reports:
         assert reports.ttl(LIVING) > 4_800
     assert client.get("/readyz").json()["checks"]["worker"] == "ok"

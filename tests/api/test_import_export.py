@@ -88,6 +88,7 @@ def test_invalid_imports_are_refused(alice_client: Client, body: Any, status: in
 
 def test_an_invalid_title_is_named_in_the_error(alice_client: Client) -> None:
     answer = take_in(alice_client, message(), title=5)
+    assert answer.status_code == 422
     assert answer.json()["error"]["details"][0]["field"] == "title"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from chatapp.accounts.idempotency_keys import delete_old_keys
 from chatapp.accounts.models import User
 from chatapp.conversations.actions.conversations import create_conversation
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
 from chatapp.operations import clock
 from chatapp.runs.actions.endings import Outcome, finish_run
 from chatapp.runs.actions.injected_messages import inject_message
@@ -30,7 +33,7 @@ def inject(user: User, conversation: Conversation, text: str) -> Receipt:
     return inject_message(user=user, conversation_id=str(conversation.pk), new=new, now=clock.now())
 
 
-def test_two_queued_messages_can_both_be_sent_again_after_the_run(alice: User) -> None:
+def test_two_queued_messages_can_both_be_sent_again_a_day_after_the_run(alice: User) -> None:
     conversation = create_conversation(user=alice, now=clock.now())
     asked = NewMessage(text="Hello")
     receipt = send_message(
@@ -41,6 +44,8 @@ def test_two_queued_messages_can_both_be_sent_again_after_the_run(alice: User) -
     outcome = Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "Hi!"))
     finish_run(lease=lease, outcome=outcome, now=clock.now())
 
+    Message.objects.update(created_at=clock.now() - timedelta(hours=24))
+    delete_old_keys(now=clock.now())
     assert inject(alice, conversation, "two").message_id == second.message_id
     # A client that missed the response to the first message retries with its key.
     assert inject(alice, conversation, "one").message_id == first.message_id

@@ -17,7 +17,7 @@ from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument
 from chatapp.runs import loops
 from chatapp.runs.actions.endings import interrupt_run
-from chatapp.runs.actions.runs import Lease, give_last_term
+from chatapp.runs.actions.runs import Lease, extend_expired_lease_once
 from chatapp.runs.answering import Session
 from chatapp.runs.models import Run
 from chatapp.runs.run_context import describe_run
@@ -45,10 +45,10 @@ def expire(run_id: str) -> tuple[UUID, int]:
 def reap(run_id: str) -> None:
     """Take the run over as another process does: give a last term first, then end the run."""
     pk, fence = expire(run_id)
-    assert give_last_term(run_id=pk, fence=fence, now=clock.now())
+    assert extend_expired_lease_once(run_id=pk, fence=fence, now=clock.now())
     assert not interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
     expire(run_id)
-    assert not give_last_term(run_id=pk, fence=fence, now=clock.now())
+    assert not extend_expired_lease_once(run_id=pk, fence=fence, now=clock.now())
     assert interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
 
 

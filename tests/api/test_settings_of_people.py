@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -52,8 +53,18 @@ def test_invalid_settings_return_422(alice_client: Client, fields: dict[str, Any
 
 
 def test_the_export_contains_the_settings(alice: User) -> None:
-    alice.instructions = "Be brief."
-    assert '"instructions": "Be brief."' in str(dict(account_files(alice))["account.json"])
+    chosen = {
+        "language": "zh-hans",
+        "theme": "dark",
+        "text_size": "large",
+        "text_width": "wide",
+        "send_key": "ctrl_enter",
+        "notifications": False,
+        "instructions": "Be brief.",
+    }
+    for name, value in chosen.items():
+        setattr(alice, name, value)
+    assert json.loads(str(dict(account_files(alice))["account.json"]))["settings"] == chosen
 
 
 async def test_the_model_gets_the_instructions_unless_its_memory_is_shared(

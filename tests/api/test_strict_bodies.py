@@ -17,7 +17,7 @@ from chatapp.accounts.models import User
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.frames import ClientFrameAdapter
 from chatapp.runs.models import Run
-from memory.plain_types import PlainTypes
+from memory.strict_types import StrictTypes
 from tests.api.description import describe_api
 from tests.api.program import Program
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -66,7 +66,7 @@ VALUES_OF_ALL_TYPES: tuple[Any, ...] = (
 )
 
 
-def bodies(of: type[BaseModel] = PlainTypes) -> Iterator[type[BaseModel]]:
+def bodies(of: type[BaseModel] = StrictTypes) -> Iterator[type[BaseModel]]:
     for body in of.__subclasses__():
         yield body
         yield from bodies(body)
@@ -100,12 +100,12 @@ def is_refused(body: type[BaseModel], name: str, value: Any) -> bool:
     return False
 
 
-def test_a_number_is_described_with_one_lower_bound_only() -> None:
-    fields = json.dumps(
-        describe_api()["components"]["schemas"]["PolicyFields"]["properties"]["summary_timeout_s"]
-    )
-    assert '"exclusiveMinimum": 0' in fields
-    assert '"minimum"' not in fields
+def test_numbers_are_described_with_one_lower_bound_only() -> None:
+    found: list[dict[str, Any]] = []
+    json.loads(json.dumps(describe_api()), object_hook=lambda each: found.append(each) or each)
+    bounded = [each for each in found if {"minimum", "exclusiveMinimum"} & each.keys()]
+    assert {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400} in bounded
+    assert not [each for each in bounded if {"minimum", "exclusiveMinimum"} <= each.keys()]
 
 
 def test_null_is_described_exactly_where_it_is_accepted(alice_client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from chatapp.operations import jobs, telemetry
 from chatapp.operations.celery_app import app
 from chatapp.operations.database import in_database, in_writer
-from chatapp.operations.http.measured import measure_requests
+from chatapp.operations.http.request_metrics import measure_requests
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
@@ -183,9 +184,11 @@ def test_the_span_of_a_task_for_many_rows_is_linked_to_all_its_causes(spans: Exp
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("hop", [in_database, in_writer])
 async def test_tasks_that_a_database_thread_wakes_are_linked_to_the_request(
-    spans: Exported, hop: Any
+    spans: Exported, worker: None, hop: Any
 ) -> None:
     with telemetry.span("request"):
-        named, in_thread = telemetry.cause(), await hop(telemetry.cause)()
-    assert named == in_thread != ""
-    assert await hop(telemetry.cause)() == ""
+        await hop(jobs.wake_worker)(note_for_test.name, "a")
+    await hop(jobs.wake_worker)(note_for_test.name, "after the request")
+    name = f"task {note_for_test.name}"
+    await asyncio.to_thread(wait_for, lambda: len(spans.named(name)) == 2, what="both tasks")
+    assert [linked(task) for task in spans.named(name)] == [[own_id(spans.named("request")[0])], []]

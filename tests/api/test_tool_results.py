@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,9 +203,12 @@ async def test_a_broken_disk_fails_one_result_and_not_the_answer(
     assert "ask for less" in model_server.requests[-1].text
 
 
-@pytest.mark.parametrize("said", ["a\x00b", "half \ud800 of a character"])
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [("a\x00b", "a\ufffdb"), ("half \ud800 of a character", "half \ufffd of a character")],
+)
 async def test_characters_that_no_database_can_store_are_replaced_in_tool_calls_and_results(
-    alice_program: Program, model: ModelConfig, model_server: ModelServer, said: str
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, said: str, stored: str
 ) -> None:
     look_up.answer = lambda arguments: said
     model_server.script(
@@ -217,7 +221,7 @@ async def test_characters_that_no_database_can_store_are_replaced_in_tool_calls_
     async with running_service():
         _, run = await start(alice_program)
         assert (await wait_for_end(alice_program, run))["status"] == "complete"
-    results = [
-        message["content"] for message in model_server.requests[-1].messages if message["role"] == "tool"
-    ]
-    assert results[1] == said.replace("\x00", "\ufffd").replace("\ud800", "\ufffd")
+    _, _, calling, _, _, result = model_server.requests[-1].messages
+    assert calling["content"] == result["content"] == stored
+    arguments = json.loads(calling["tool_calls"][0]["function"]["arguments"])
+    assert arguments == {"unreadable": f'{{"say": 7}} {stored}'}

@@ -17,7 +17,7 @@ def attacked(start_shared: ServiceStarter) -> Service:
 
 @pytest.fixture
 def service(request: pytest.FixtureRequest, attacked: Service) -> Iterator[Service]:
-    """Yield the module's service; after each attack, check that it still answers and logged no trace of an error."""
+    """Yield the module's service. After each attack, check that it still responds and logged no traceback."""
     yield attacked
     report_output(request, [attacked])
     assert attacked.is_ready()

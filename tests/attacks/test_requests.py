@@ -1,4 +1,4 @@
-"""Requests and frames as no client of ours writes them: nothing leaks, nothing fails, nobody else notices."""
+"""Hostile requests and frames leak nothing, break nothing and do not affect other users."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FRAMES: dict[str, dict[str, Any]] = {
 
 
 def raw(service: Service, request: bytes) -> bytes:
-    """Everything that comes back on a connection of its own."""
+    """Send a request on a new connection. Return everything that comes back."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as client:
         client.sendall(request)
         with client.makefile("rb") as file:
@@ -47,7 +47,7 @@ def raw(service: Service, request: bytes) -> bytes:
 
 @pytest.mark.parametrize("place", OUTSIDE)
 @pytest.mark.parametrize("folder", ["/static/", "/api/v1/files/", "/static/app/"])
-def test_no_address_leads_out_of_its_folder(service: Service, folder: str, place: str) -> None:
+def test_no_url_path_leads_out_of_its_folder(service: Service, folder: str, place: str) -> None:
     key = (service.data_dir / "secret_key").read_bytes()
     head = f"GET {folder}{place} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
     token = f"Authorization: Bearer {service.tokens[ALICE]}\r\n\r\n"
@@ -60,7 +60,7 @@ def test_no_address_leads_out_of_its_folder(service: Service, folder: str, place
     "name",
     ["../../../../tmp/evil.txt", "/etc/passwd", "a\\..\\b.txt", "..", 'x";\r\nSet-Cookie: a=b', "x" * 5_000],
 )
-def test_a_file_name_leads_nowhere_and_into_no_header(service: Service, name: str) -> None:
+def test_a_hostile_file_name_gets_into_no_path_or_header(service: Service, name: str) -> None:
     with service.client_of(ALICE) as alice:
         made = alice.post("/api/v1/files", files={"file": (name, b"A line of text.", "text/plain")})
         assert made.status_code in (201, 400, 422), made.text
@@ -74,7 +74,7 @@ def test_a_file_name_leads_nowhere_and_into_no_header(service: Service, name: st
     assert all(set(path) <= set("0123456789abcdef") for path in stored if not path.startswith(".lock"))
 
 
-def test_a_title_gets_into_no_header(service: Service) -> None:
+def test_a_hostile_title_gets_into_no_header(service: Service) -> None:
     with service.client_of(ALICE) as alice:
         made = alice.post("/api/v1/conversations", json={"title": 'x";\r\nSet-Cookie: a=b\r\n\r\n<script>'})
         shown = alice.get(f"/api/v1/conversations/{made.json()['id']}/export", params={"format": "markdown"})
@@ -92,7 +92,7 @@ def test_a_title_gets_into_no_header(service: Service) -> None:
         b"Transfer-Encoding : chunked\r\n",
     ],
 )
-def test_a_request_with_two_lengths_smuggles_no_other(service: Service, framing: bytes) -> None:
+def test_a_request_with_an_ambiguous_length_cannot_smuggle_another(service: Service, framing: bytes) -> None:
     smuggled = b"0\r\n\r\nGET /api/v1/me HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     answer = raw(
         service, b"POST /api/v1/conversations HTTP/1.1\r\nHost: 127.0.0.1\r\n" + framing + b"\r\n" + smuggled
@@ -118,7 +118,9 @@ TWICE = {
 
 @pytest.mark.parametrize("path", ["/ws/chat", "/api/v1/me", "/healthz", "/nothing"])
 @pytest.mark.parametrize("name", TWICE)
-def test_a_header_that_is_there_once_is_refused_twice(service: Service, path: str, name: str) -> None:
+def test_a_duplicate_of_a_header_that_must_be_unique_is_refused(
+    service: Service, path: str, name: str
+) -> None:
     for first in TWICE[name]:
         for second in TWICE[name]:
             lines = [f"{name}: {first}", f"{name.lower()}:{second}", "Connection: close"]
@@ -142,8 +144,8 @@ def test_a_request_without_a_host_is_refused(service: Service, end: str) -> None
     assert raw(service, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.0 200 ")
 
 
-def test_cookies_in_several_lines_are_read_as_one(service: Service) -> None:
-    """As a proxy writes them that got them over HTTP/2 (RFC 9113, 8.2.3)."""
+def test_cookies_in_several_header_lines_are_joined(service: Service) -> None:
+    """A proxy sends them this way if it received them over HTTP/2 (RFC 9113, 8.2.3)."""
     session = next(f"{name}={value}" for name, value in service.cookies[ALICE].items() if "session" in name)
     for order in (["a=1", session, "b=2"], [session, "a=1"], ["a=1", session]):
         cookies = "".join(f"Cookie: {pair}\r\n" for pair in order)
@@ -160,7 +162,7 @@ def test_cookies_in_several_lines_are_read_as_one(service: Service) -> None:
     "header",
     ["Daphne-Root-Path", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Original-URL", "X-HTTP-Method-Override"],
 )
-def test_headers_of_a_proxy_that_is_not_trusted_change_nothing(service: Service, header: str) -> None:
+def test_headers_of_an_untrusted_proxy_change_nothing(service: Service, header: str) -> None:
     plain = service.client().get("/accounts/login/")
     claimed = service.client().get("/accounts/login/", headers={header: "/admin/"})
     assert claimed.status_code == plain.status_code == 200
@@ -169,7 +171,7 @@ def test_headers_of_a_proxy_that_is_not_trusted_change_nothing(service: Service,
 
 @pytest.mark.parametrize("path", ["/api/v1/files", "/api/v1/conversations", "/accounts/login/"])
 @pytest.mark.parametrize("charset", ["rot13", "base64", "undefined", "idna", "utf-7", "no-such", "\xff"])
-def test_a_form_that_names_no_encoding_of_texts_is_read_as_any_other(
+def test_a_form_with_an_invalid_charset_gets_a_client_error(
     service: Service, path: str, charset: str
 ) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\xc3\xa4\xff\r\n--b--\r\n'
@@ -181,8 +183,8 @@ def test_a_form_that_names_no_encoding_of_texts_is_read_as_any_other(
             assert 400 <= answer.status_code < 500, (kind, answer.text)
 
 
-def test_many_files_at_once_are_taken_or_told_to_wait(service: Service) -> None:
-    """Beyond what one user may send at a time: 429 with Retry-After, never a broken connection without an answer."""
+def test_concurrent_uploads_beyond_the_limit_get_429(service: Service) -> None:
+    """Beyond the limit of concurrent uploads per user the server responds, instead of breaking the connection."""
     token = f"Authorization: Bearer {service.tokens[ALICE]}\r\n".encode()
     head = b"POST /api/v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\n" + token
     head += b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 20000000\r\nExpect: 100-continue\r\n\r\n"
@@ -208,7 +210,7 @@ def opened(service: Service) -> ClientConnection:
 
 
 def told(client: ClientConnection, text: str) -> set[str]:
-    """Return the types of all frames that came before the answer to a ping sent after `text`."""
+    """Send `text` and a ping. Return the types of all frames that arrive before the pong."""
     client.send(text)
     client.send('{"type": "ping"}')
     types = set()
@@ -221,7 +223,7 @@ def told(client: ClientConnection, text: str) -> set[str]:
 
 @pytest.mark.parametrize("path", ["/ws/nothing", "/ws/chat/", "/ws/%00", "/api/v1/me", "/ws/chat%2F"])
 @pytest.mark.parametrize("who", ["alice", "nobody"])
-def test_an_address_without_a_socket_opens_none(service: Service, path: str, who: str) -> None:
+def test_a_path_without_a_socket_is_refused(service: Service, path: str, who: str) -> None:
     headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"} if who == "alice" else {}
     with pytest.raises(InvalidStatus) as refused:
         connect(service.ws_url.replace("/ws/chat", path), additional_headers=headers)
@@ -229,7 +231,7 @@ def test_an_address_without_a_socket_opens_none(service: Service, path: str, who
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_a_frame_with_odd_values_is_answered_with_an_error(service: Service, kind: str) -> None:
+def test_a_frame_with_odd_values_does_not_close_the_socket(service: Service, kind: str) -> None:
     with service.client_of(ALICE) as alice:
         conversation = alice.post("/api/v1/conversations", json={}).json()["id"]
     valid = {"type": kind, **FRAMES[kind]}
@@ -240,7 +242,7 @@ def test_a_frame_with_odd_values_is_answered_with_an_error(service: Service, kin
         for field in valid:
             absent = json.dumps({name: value for name, value in valid.items() if name != field})
             for text in (absent, *(odd.with_field(valid, field, value) for value in odd.JSON_VALUES)):
-                # What is valid all the same is answered in its own way; nothing ends the socket.
+                # Values that happen to be valid get their normal response. No value closes the socket.
                 types = told(client, text)
                 if not types:
                     assert kind in accepted or field != "type", text[:200]
@@ -249,20 +251,20 @@ def test_a_frame_with_odd_values_is_answered_with_an_error(service: Service, kin
 @pytest.mark.parametrize(
     "text", ["", "[]", "null", "{", "NaN", '"x"', "[" * 50_000, '{"type": "nothing"}', "\u0000"]
 )
-def test_what_is_no_frame_is_answered_with_an_error(service: Service, text: str) -> None:
+def test_text_that_is_not_a_frame_is_answered_with_an_error(service: Service, text: str) -> None:
     with opened(service) as client:
         assert "error" in told(client, text)
 
 
 def send_and_read_all(socket: ClientConnection, payload: str | bytes) -> None:
-    """Send and read: the refusal may come before all is sent, and after events of an answer begun before."""
+    """Send and read. The refusal may come before all is sent, or after events of an earlier answer."""
     socket.send(payload)
     while socket.recv(timeout=PATIENCE_S):
         pass
 
 
 @pytest.mark.parametrize("payload", ["x" * (2**20 + 1), b"\xff" * (2**20 + 1)])
-def test_a_giant_frame_ends_its_own_socket_only(service: Service, payload: str | bytes) -> None:
+def test_a_giant_frame_closes_only_its_own_socket(service: Service, payload: str | bytes) -> None:
     with opened(service) as giant, opened(service) as other:
         with pytest.raises(ConnectionClosed):
             send_and_read_all(giant, payload)

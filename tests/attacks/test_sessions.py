@@ -1,4 +1,4 @@
-"""Sessions that are stolen, fixed or forged, tokens that are revoked, and pages of other sites."""
+"""Stolen, fixated and forged sessions, revoked tokens, and pages of other sites."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page(service: Service, email: str) -> BrowserSession:
 
 @pytest.fixture(scope="module")
 def shared_page(attacked: Service) -> BrowserSession:
-    """Signed in for all tests that change nothing of it: an address signs in only so often."""
+    """Return a session for all tests that do not change it, because sign-ins are rate-limited."""
     return BrowserSession(attacked, BOB)
 
 
@@ -55,7 +55,7 @@ def as_program(service: Service, token: str) -> ClientConnection:
     return connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"})
 
 
-def test_a_session_that_somebody_chose_is_never_signed_in(service: Service, email: str) -> None:
+def test_a_session_id_chosen_by_the_client_is_never_signed_in(service: Service, email: str) -> None:
     chosen = "a" * 32
     with service.client() as browser:
         browser.cookies.set("sessionid", chosen)
@@ -69,7 +69,7 @@ def test_a_session_that_somebody_chose_is_never_signed_in(service: Service, emai
     assert service.client().get(ME, headers={"Cookie": f"sessionid={chosen}"}).status_code == 401
 
 
-def test_the_session_changes_when_somebody_signs_in(service: Service, email: str) -> None:
+def test_signing_in_changes_the_session_and_signing_out_ends_it(service: Service, email: str) -> None:
     with service.client() as browser:
         browser.get("/accounts/login/")
         before = browser.cookies.get("sessionid")
@@ -90,7 +90,7 @@ def test_the_session_changes_when_somebody_signs_in(service: Service, email: str
         {"Content-Type": "text/plain"},
     ],
 )
-def test_another_sites_page_writes_nothing(
+def test_a_page_of_another_site_cannot_write(
     shared_page: BrowserSession, service: Service, headers: dict[str, str]
 ) -> None:
     page = shared_page
@@ -103,14 +103,16 @@ def test_another_sites_page_writes_nothing(
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:1", "null", "http://localhost"])
-def test_another_sites_page_opens_no_socket(
+def test_a_page_of_another_site_cannot_open_a_socket(
     shared_page: BrowserSession, service: Service, origin: str
 ) -> None:
     with pytest.raises(InvalidStatus):
         as_page(service, shared_page.cookie, origin).close()
 
 
-def test_a_cookie_alone_opens_no_socket(shared_page: BrowserSession, service: Service) -> None:
+def test_a_cookie_without_an_origin_cannot_open_a_socket(
+    shared_page: BrowserSession, service: Service
+) -> None:
     with pytest.raises(InvalidStatus):
         connect(service.ws_url, additional_headers={"Cookie": shared_page.cookie}).close()
 
@@ -118,7 +120,7 @@ def test_a_cookie_alone_opens_no_socket(shared_page: BrowserSession, service: Se
 @pytest.mark.parametrize(
     "place", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:1"]
 )
-def test_signing_in_leads_to_no_other_site(service: Service, place: str) -> None:
+def test_signing_in_never_redirects_to_another_site(service: Service, place: str) -> None:
     with service.client() as browser:
         browser.get("/accounts/login/")
         token = browser.cookies["csrftoken"]
@@ -128,13 +130,15 @@ def test_signing_in_leads_to_no_other_site(service: Service, place: str) -> None
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80"])
-def test_another_host_is_not_answered(service: Service, host: str) -> None:
+def test_a_request_for_another_host_is_refused(service: Service, host: str) -> None:
     answer = service.client().get("/accounts/login/", headers={"Host": host})
     assert answer.status_code == 400
     assert "evil" not in answer.text
 
 
-def test_a_revoked_token_ends_at_once_and_alone(page: BrowserSession, service: Service) -> None:
+def test_revoking_a_token_closes_only_its_own_connections_at_once(
+    page: BrowserSession, service: Service
+) -> None:
     made: list[dict[str, Any]] = [
         page.call("POST", "/api/v1/tokens", name=name, scopes=["chat", "read"]).json() for name in "ab"
     ]
@@ -151,7 +155,7 @@ def test_a_revoked_token_ends_at_once_and_alone(page: BrowserSession, service: S
         assert asks(kept) == "pong"
 
 
-def test_a_stolen_token_is_no_lasting_access(page: BrowserSession, service: Service) -> None:
+def test_a_stolen_token_gives_no_lasting_access(page: BrowserSession, service: Service) -> None:
     token = page.call("POST", "/api/v1/tokens", scopes=["chat", "read", "memory"]).json()["token"]
     with service.client(token) as thief:
         assert thief.post("/api/v1/tokens", json={"password": PASSWORD}).status_code == 403
@@ -167,8 +171,8 @@ def test_a_stolen_token_is_no_lasting_access(page: BrowserSession, service: Serv
     assert listens.json()["id"] not in {row["id"] for row in hooks}, "it would be told of every later message"
 
 
-def test_a_stolen_session_makes_nothing_that_lasts_without_the_password(service: Service, email: str) -> None:
-    """Of a browser that signed in otherwise than now: its session has no sign-in of the last minutes."""
+def test_a_stolen_session_gives_no_lasting_access_without_the_password(service: Service, email: str) -> None:
+    """The session is from a browser that has not signed in during the last minutes."""
     with service.client() as thief:
         for name, value in service.cookies[email].items():
             thief.cookies.set(name, value)

@@ -1,4 +1,4 @@
-"""What is alice's is not there for anybody else, and a token does what its scopes say, at every address."""
+"""At every endpoint, other users cannot see alice's data, and a token can do only what its scopes allow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SECRET = "xylophone-4711"
 MADE_UP = str(uuid4())
 OPERATIONS = all_operations()
 SHARED = "/api/v1/shared/{token}"
-"""Open to whoever has a link's token; this one is nobody's."""
+"""Open to anybody who has a link's token. The token in these tests does not exist."""
 READS = {"get", "head"}
 COMPUTES = {"/api/v1/conversations/{conversation_id}/context", "/api/v1/agents/preview"}
-"""Asked with POST, and writes nothing."""
+"""Endpoints with POST that write nothing."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -37,8 +37,7 @@ def home(request: pytest.FixtureRequest, start_shared: ServiceStarter) -> Servic
 
 @pytest.fixture(scope="module")
 def ids(home: Service) -> dict[str, str]:
-    """Return the ids of what alice has, by their names in the addresses; for all other names an id that exists
-    nowhere."""
+    """Return the ids of alice's objects by path parameter, and for all other parameters an id that does not exist."""
     with home.client_of(ALICE) as alice:
         messages = [{"role": "user", "content": SECRET}, {"role": "assistant", "content": SECRET}]
         made = alice.post("/api/v1/conversations/import", json={"messages": messages, "title": SECRET})
@@ -68,12 +67,12 @@ def is_of_one_row(path: str) -> bool:
 
 
 @pytest.mark.mechanism("contract.ownership")
-def test_a_stranger_finds_nothing_of_anybodys(home: Service, ids: dict[str, str]) -> None:
+def test_a_stranger_cannot_find_objects_of_other_users(home: Service, ids: dict[str, str]) -> None:
     with home.client_of(BOB) as bob:
         for method, path in OPERATIONS:
             if is_of_one_row(path):
                 answer = ask(bob, method, path, ids)
-                # A body that this address does not take is refused before anything is looked for.
+                # An invalid body is refused before the object is looked up.
                 expected = (403,) if is_for_operators(path) else (404, 422)
                 assert answer.status_code in expected, (method, path, answer.status_code)
                 assert SECRET not in answer.text, (method, path)
@@ -82,7 +81,7 @@ def test_a_stranger_finds_nothing_of_anybodys(home: Service, ids: dict[str, str]
         assert title == SECRET
 
 
-def test_nobody_is_let_in_without_a_token(home: Service, ids: dict[str, str]) -> None:
+def test_every_endpoint_needs_a_token(home: Service, ids: dict[str, str]) -> None:
     with home.client() as nobody:
         for method, path in OPERATIONS:
             answer = ask(nobody, method, path, ids)
@@ -92,12 +91,12 @@ def test_nobody_is_let_in_without_a_token(home: Service, ids: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("scope", ["read", "memory", "chat"])
-def test_a_token_does_what_its_scope_says(home: Service, ids: dict[str, str], scope: str) -> None:
+def test_a_token_can_do_only_what_its_scope_allows(home: Service, ids: dict[str, str], scope: str) -> None:
     made = home.manage("create_token", ALICE, "--scopes", scope, "--name", f"only {scope}")
     with home.client(made.split()[-1]) as program:
         for method, path in OPERATIONS:
             if method == "delete" or "events" in path or path.endswith(("/export", "forget")):
-                continue  # would end what the other tests ask for, or does not end by itself
+                continue  # It would delete objects of other tests, or it never ends.
             answer = ask(program, method, path, ids)
             place = (scope, method, path, answer.status_code)
             assert answer.status_code < 500, place

@@ -1,4 +1,4 @@
-"""A backup of a running service becomes an empty deployment, in which everything works as before."""
+"""A backup of a running service is restored into an empty deployment, where everything works as before."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from tests.upgrade.dump import DUMP, ENTRY, HISTORY, NOTE, PROFILE, SAID, fill, 
 
 pytestmark = pytest.mark.slow
 BETWEEN_ENTRIES_S = 0.05
-"""A day with more of them costs more to write, and proves no more."""
+"""More entries per day would take longer to write and prove no more."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A service with alice's things, a backup made while it ran, and what she had been told before it was begun."""
+    """A service with alice's data, a backup made while it ran, and bob's entries accepted before the backup began."""
 
     service: Service
     file: Path
     facts: dict[str, Any]
     accepted: list[str]
     cookie: str
-    """Of a browser in which alice was signed in when the backup was made."""
+    """The cookies of a browser in which alice was signed in when the backup was made."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def back_up(service: Service, file: Path) -> Made:
 
 @contextmanager
 def somebody_writes(service: Service) -> Iterator[list[str]]:
-    """Bob keeps writing to his memory; the list has what was accepted so far."""
+    """Let bob keep writing to his memory. Yield the list of the entries accepted so far."""
     accepted: list[str] = []
     is_over = threading.Event()
 
@@ -92,7 +92,7 @@ def somebody_writes(service: Service) -> Iterator[list[str]]:
 
 
 def check_everything(service: Service, made: Made) -> None:
-    """Messages, files, memory and search are as they were; password, token and cookie let alice in; it goes on."""
+    """Check that all data and the search are as before, alice can sign in with all credentials, and chats continue."""
     alice, facts = service.client_of(ALICE), made.facts
     question, answer = send(alice, "GET", f"conversations/{facts['chat']}/messages")["items"]
     assert (question["content"][-1]["text"], answer["status"]) == (SAID, "complete")
@@ -141,9 +141,7 @@ def test_a_backup_of_a_running_service_is_restored(
     assert not list((tmp_path / "data").glob(".restore*"))
 
 
-def test_a_backup_is_restored_where_a_folder_of_files_is_a_link_to_another_disk(
-    made: Made, tmp_path: Path
-) -> None:
+def test_a_backup_is_restored_if_the_folder_of_files_is_a_symbolic_link(made: Made, tmp_path: Path) -> None:
     disk, data = tmp_path / "disk", tmp_path / "data"
     disk.mkdir()
     data.mkdir()
@@ -176,7 +174,7 @@ def test_a_backup_on_postgresql_is_restored(
         "DATABASE_URL": postgres.new_database(MIGRATED),
         "REDIS_URL": redis.new_database(),
     }
-    # Of another program, with the beginning of a library's tables.
+    # Tables of another program, one with the prefix of a library's tables.
     for address in (service.env["DATABASE_URL"], env["DATABASE_URL"]):
         with psycopg.connect(address) as database:
             database.execute("CREATE TABLE account_ledger AS SELECT 7 AS entry")
@@ -191,7 +189,7 @@ def test_a_backup_on_postgresql_is_restored(
             assert database.execute(f"SELECT entry FROM {table}").fetchall() == [(entry,)]
 
 
-def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) -> None:
+def test_a_backup_is_readable_only_by_its_owner_and_replaces_no_file(made: Made) -> None:
     assert made.file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in made.file.parent.iterdir()] == [made.file.name]
     before = made.file.read_bytes()
@@ -201,7 +199,7 @@ def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) ->
     assert made.file.read_bytes() == before
 
 
-def test_of_two_backups_to_one_file_the_first_that_is_whole_is_kept(
+def test_the_first_complete_one_of_two_backups_to_a_file_is_kept(
     transactional_db: None, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.tar.gz"
@@ -222,7 +220,7 @@ def test_of_two_backups_to_one_file_the_first_that_is_whole_is_kept(
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_what_is_deleted_while_it_is_listed_ends_no_backup(
+def test_a_folder_deleted_while_it_is_listed_does_not_fail_the_backup(
     transactional_db: None, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DATA_DIR = str(tmp_path)
@@ -245,7 +243,7 @@ def test_what_is_deleted_while_it_is_listed_ends_no_backup(
         assert "data/offloads/kept/result.txt" in tar.getnames()
 
 
-def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(
+def test_a_backup_is_not_restored_under_a_running_service_or_over_accounts(
     made: Made, tmp_path: Path
 ) -> None:
     running = manage(made.service.env, "restore", str(made.file))
@@ -286,7 +284,7 @@ def test_a_database_of_another_program_is_refused_and_kept(
 
 
 def rewritten(made: Made, target: Path, **changes: Any) -> Path:
-    """Return the backup with other facts in its manifest."""
+    """Write a copy of the backup with a changed manifest. Return its path."""
     with tarfile.open(made.file) as tar, tarfile.open(target, "w:gz") as written:
         for member in tar:
             content = tar.extractfile(member)
@@ -334,7 +332,7 @@ WRONG: dict[str, tuple[Callable[[Made, Path], Path], str]] = {
 }
 
 
-def test_what_cannot_be_restored_is_refused_before_anything_is_changed(made: Made, tmp_path: Path) -> None:
+def test_an_unsuitable_backup_is_refused_before_anything_is_changed(made: Made, tmp_path: Path) -> None:
     env = {"DATA_DIR": str(tmp_path / "data")}
     for name, (make, problem) in WRONG.items():
         wrong = make(made, tmp_path / f"{name}.tar.gz")
@@ -342,13 +340,13 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_changed(made: Mad
         assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
         assert problem in refused.stderr
     left = {path.name for path in (tmp_path / "data").iterdir()}
-    assert left == {"secret_key", "serve.lock", SQLITE_NAME}  # of a command, as ever
+    assert left == {"secret_key", "serve.lock", SQLITE_NAME}  # Every command creates these.
     with closing(sqlite3.connect(tmp_path / "data" / SQLITE_NAME)) as database:
         assert database.execute("SELECT * FROM sqlite_master").fetchall() == []
     assert not (tmp_path / "escaped").exists()
 
 
-def test_a_secret_key_of_the_environment_is_not_in_the_backup_and_has_to_be_the_same(tmp_path: Path) -> None:
+def test_a_secret_key_from_the_environment_is_not_in_the_backup_and_must_be_the_same(tmp_path: Path) -> None:
     env = {"DATA_DIR": str(tmp_path / "data"), "SECRET_KEY": "one-that-is-kept-elsewhere-" * 3}
     (tmp_path / "data").mkdir()
     copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
@@ -363,7 +361,7 @@ def test_a_secret_key_of_the_environment_is_not_in_the_backup_and_has_to_be_the_
     assert manage(other | {"SECRET_KEY": env["SECRET_KEY"]}, "restore", str(file)).returncode == 0
 
 
-def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_a_backup_of_an_older_schema_is_migrated(tmp_path: Path) -> None:
     unpack(DUMP.read_text(), tmp_path / "old")
     file, env = tmp_path / "backup.tar.gz", {"DATA_DIR": str(tmp_path / "new")}
     assert manage({"DATA_DIR": str(tmp_path / "old")}, "backup", str(file)).returncode == 0
@@ -374,7 +372,7 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> No
         assert database.execute("SELECT count(*) FROM chatapp_message").fetchone()[0] > len(HISTORY)
 
 
-def test_a_backup_that_cannot_be_opened_is_told_and_nobody_is_asked_to_empty_the_data_folder(
+def test_a_backup_that_cannot_be_opened_is_reported_with_the_reason(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "note.txt").write_text("Dear diary")
@@ -409,7 +407,7 @@ def in_bucket(s3: S3Server, name: str, folder: Path) -> dict[str, str]:
     return {"DATA_DIR": str(folder), "S3_BUCKET": name, "S3_ENDPOINT_URL": s3.url, **keys}
 
 
-def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
+def test_offloads_in_a_bucket_are_restored_to_another_bucket_and_to_a_disk(
     s3: S3Server, tmp_path: Path
 ) -> None:
     (tmp_path / "data").mkdir()
@@ -434,7 +432,7 @@ def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
     assert done.returncode == 0, done.stderr
     kept = {key.removeprefix("offloads/"): s3.get("second", key) for key in s3.keys("second")}
     [parts] = [key for key in kept if "context.jsonl" in key]
-    assert parts.startswith(f"{conversation}/context.jsonl/")  # one part, to which others can be added
+    assert parts.startswith(f"{conversation}/context.jsonl/")  # a single part, to which others can be added
     kept[f"{conversation}/context.jsonl"] = kept.pop(parts)
     assert kept == whole
     assert not list((tmp_path / "other" / "offloads").rglob("*.txt"))
@@ -453,7 +451,7 @@ def test_what_lies_in_a_bucket_is_carried_to_another_bucket_and_to_a_disk(
     assert on_disk == whole
 
 
-def test_a_bucket_that_does_not_answer_makes_no_backup(s3: S3Server, tmp_path: Path) -> None:
+def test_an_unusable_bucket_fails_the_backup(s3: S3Server, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
     env = in_bucket(s3, "never-made", tmp_path / "data")

@@ -17,12 +17,12 @@ from chatapp.context.models import SentRequest
 from chatapp.context.sources import RequestSources
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, persistently
+from chatapp.operations.database import in_database, retry_on_outage
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime.models import Event
-from chatapp.runs import loops, side_work
+from chatapp.runs import background_work, loops
 from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.actions.runs import Lease, claim_run
 from chatapp.runs.actions.sending import NewMessage, send_message
@@ -60,7 +60,7 @@ def break_off(cursor: CursorWrapper) -> None:
 
 async def test_a_read_whose_connection_breaks_is_retried() -> None:
     breaking = Breaking(2)
-    assert await persistently(breaking)() == 7
+    assert await retry_on_outage(breaking)() == 7
     assert breaking.tries == 3
 
 
@@ -79,7 +79,7 @@ async def test_errors_other_than_a_broken_connection_are_not_retried() -> None:
         raise ValueError("no such thing")
 
     with pytest.raises(ValueError, match="no such thing"):
-        await persistently(ask)()
+        await retry_on_outage(ask)()
     assert len(tries) == 1
 
 
@@ -147,14 +147,14 @@ async def test_a_run_that_waited_during_a_database_outage_is_not_given_up_afterw
 async def test_writes_whose_commit_response_was_lost_are_stored_once(
     lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("record_facts", "record_asked", "store_request"):
-        monkeypatch.setattr(side_work, name, losing_its_answer(getattr(side_work, name)))
+    for name in ("record_facts", "record_first_request", "store_request"):
+        monkeypatch.setattr(background_work, name, losing_its_answer(getattr(background_work, name)))
     run = await in_database(Run.objects.get)(pk=lease.run_id)
     facts = RunEvents(str(run.conversation_id), str(run.pk))
-    beside = side_work.SideWork(lease)
-    await beside.record_asked(request(1), [facts.notice("budget", "Most of it is used.")], ())
+    beside = background_work.BackgroundWork(lease)
+    await beside.record_first_request(request(1), [facts.notice("budget", "Most of it is used.")], ())
     beside.tell(facts.notice("truncated", "Something was cut."))
-    await side_work.store_beside(lease, request(2))
+    await background_work.store_in_background(lease, request(2))
     await beside.settle()
 
     told = Event.objects.filter(run=run, type="run.notice").order_by("seq")

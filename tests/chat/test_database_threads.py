@@ -19,9 +19,9 @@ from chatapp.operations.database import (
     TOGETHER_S,
     _together,
     answers_begin,
-    beside_database,
     first_in_writer,
     in_database,
+    in_long_work_thread,
     in_writer,
 )
 from tests.context_engine.chatting import on_a_loop
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def test_long_work_does_not_block_other_calls() -> None:
     is_done = threading.Event()
-    long_work = [asyncio.ensure_future(beside_database(is_done.wait)(60)) for _ in range(THREADS)]
+    long_work = [asyncio.ensure_future(in_long_work_thread(is_done.wait)(60)) for _ in range(THREADS)]
     try:
         assert await asyncio.wait_for(in_database(User.objects.count)(), 30) == 0
     finally:

@@ -17,7 +17,7 @@ from chatapp.providers.actions import ensure_first_model
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.actions.sources import recalled_rows
 from chatapp.runs.actions.endings import Outcome, finish_run
-from chatapp.runs.actions.requests import record_asked
+from chatapp.runs.actions.requests import record_first_request
 from chatapp.runs.actions.runs import PartialAnswer, claim_run
 from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.run_context import assemble_and_recall, describe_run
@@ -85,7 +85,7 @@ def ask(user: User, conversation: Conversation, text: str, **sent: str) -> Turn:
     assert lease is not None
     context, recalled = assemble_and_recall(loaded, run_id)
     rows = list(recalled_rows(run_id, recalled.turns, starts_anew=recalled.starts_anew))
-    record_asked(lease=lease, request=None, facts=(), recalled=rows, now=clock.now())
+    record_first_request(lease=lease, request=None, facts=(), recalled=rows, now=clock.now())
     finish_run(
         lease=lease, outcome=Outcome(status="complete", answer=PartialAnswer(lease, ANSWER)), now=clock.now()
     )

@@ -1,4 +1,4 @@
-"""The pages stay true and readable: what they name exists, links lead somewhere, lines and pages are short."""
+"""The pages stay correct and readable: the files, names and links on them exist, lines and pages are short."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NAMED = re.compile(
 LINKED = re.compile(r"\]\((?!https?:)([^)#]+)")
 MAX_LINE, MAX_LINES = 120, 260
 INVENTED = "chatapp/features/sharing/"
-"""The folder that a recipe makes."""
+"""The folder that a recipe creates."""
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_what_a_page_names_exists(page: str) -> None:
+def test_the_files_and_names_on_a_page_exist(page: str) -> None:
     missing = []
     for file, name in NAMED.findall(TEXTS[page]):
         path = ROOT / file
@@ -42,13 +42,13 @@ def test_what_a_page_names_exists(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
+def test_the_targets_of_the_links_on_a_page_exist(page: str) -> None:
     folder = (ROOT / page).parent
     assert [link for link in LINKED.findall(TEXTS[page]) if not (folder / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_a_page_is_short_and_so_are_its_lines(page: str) -> None:
+def test_a_page_and_its_lines_are_short(page: str) -> None:
     lines = TEXTS[page].splitlines()
     assert len(lines) <= MAX_LINES
     unbroken = ("|", "![", "  ")  # rows of tables, pictures, Mermaid
@@ -56,7 +56,7 @@ def test_a_page_is_short_and_so_are_its_lines(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_shows_of_the_code_is_up_to_date(page: str) -> None:
+def test_the_diagram_on_a_page_is_up_to_date(page: str) -> None:
     assert (DOCS / page).read_text(encoding="utf-8") == with_diagram(page), "run `make er`"
 
 
@@ -67,7 +67,7 @@ def test_the_files_of_a_recipe_exist_or_are_new(change: str) -> None:
     assert [file for file, step in steps.items() if not (ROOT / file).exists() and "(new)" not in step] == []
 
 
-def test_every_setting_of_the_policy_is_on_its_page_with_its_default() -> None:
+def test_every_policy_setting_is_documented_with_its_default() -> None:
     section = TEXTS["docs/context.md"].split("\n## Settings\n")[1].split("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line

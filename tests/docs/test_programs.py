@@ -1,4 +1,4 @@
-"""Every program on the page for programs runs as it stands, against a running service."""
+"""Every program in docs/api.md runs unchanged against a running service."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Read everything back through the public API and compare it with the journal: the contract of docs/operations.md.
+"""Reads everything back through the public API and compares it with the journal: the contract of docs/operations.md.
 
-Each returned sentence is a fault: something lost, doubled, out of order, shown and not stored, not told, or told badly.
+Each returned sentence is a fault: something lost, duplicated, out of order, shown but not stored, or badly reported.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.reliability.readers import Story
 from tests.servers.waiting import PATIENCE_S, wait_for
 
 BEHIND_CHARS = 1_200
-"""What was shown may be stored a second or a kilobyte behind when its process dies."""
+"""When a process dies, the stored text may be a second or a kilobyte behind the shown text."""
 BROKEN_BY_US = ("interrupted", "stopped")
 ALL_READ_S = PATIENCE_S
 
 
 def check(installation: Installation, users: list[User], journal: Journal) -> list[str]:
-    """Return what does not hold; everything has to run."""
+    """Return all problems. All processes must be running."""
     problems = list(journal.problems)
     for user in users:
         with installation.client(person=user.person) as client:
@@ -183,5 +183,5 @@ def _is_part(text: str, whole: str, fault: str) -> bool:
         return text.startswith(whole) or whole.startswith(text)
     if fault == "lost-event":
         said = iter(whole.split())
-        return all(word in said for word in text.split())  # some are missing, none is new or moved
+        return all(word in said for word in text.split())  # Words may be missing, but none is new or moved.
     return whole.startswith(text)

@@ -1,4 +1,4 @@
-"""The short form of the soak: every fault of the model once, these outages once, and everything read back."""
+"""The short form of the soak: every model fault and these outages once, then everything is read back."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.servers.waiting import wait_for
 
 USERS = 4
 FAULTS_WITHIN_S = 300.0
-"""Each costs its time-out, and a busy machine as much again."""
+"""Each fault takes its timeout, and as long again on a busy machine."""
 WORDS = 80
-"""Two seconds of an answer, in which something breaks: more of them in the same time prove no more."""
+"""An answer of two seconds, in which something breaks. More words in the same time would prove no more."""
 
 
 def go_through(ground: Ground, outages: Sequence[str]) -> None:
-    """Fail with all that did not hold."""
+    """Run all model faults and these outages. Fail with all problems."""
     journal = Journal()
     have_dealt = [threading.Event() for _ in ground.people]
     names = list(MODEL_FAULTS)
@@ -45,7 +45,7 @@ def go_through(ground: Ground, outages: Sequence[str]) -> None:
 
 
 def wait_for_a_question(journal: Journal) -> None:
-    """So that something is being answered when the next thing breaks."""
+    """Wait for a new question, so that an answer is in progress when the next thing breaks."""
     before = len(journal.sent)
     wait_for(
         lambda: len(journal.sent) > before,

@@ -1,4 +1,4 @@
-"""The installations that faults are done to, each with a faulty model: for pytest and for the soak."""
+"""The installations under test, each with a faulty model, for pytest and for the soak."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOVED_CLOCK = "tests.servers.moved_clock.moved_clock"
 
 @dataclass
 class Ground:
-    """An installation, what can be done to it, and who lives in it."""
+    """An installation, its possible outages and its users."""
 
     installation: Installation
     outages: Outages
@@ -77,7 +77,7 @@ def _env(folder: Path, model: ModelServer) -> dict[str, str]:
         **common_env(model.base_url),
         "OPENAI_API_KEY": SECRET,
         "MAX_ANSWER_BYTES": "20000",
-        # A machine that is busy holds an answer up for seconds, and only what was asked for may go wrong.
+        # A busy machine delays an answer for seconds, and only the requested faults may occur.
         "MODEL_FIRST_TOKEN_TIMEOUT_S": "6",
         "MODEL_STALL_TIMEOUT_S": "6",
         "EXTRA_TOOLS": MOVED_CLOCK,

@@ -1,4 +1,4 @@
-"""What one user did and was told, written down on the client's side: what the checker compares the service with."""
+"""The clients' record of what they sent and received, which the checker compares with the service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SENTENCE = re.compile(r"[A-Z].{5,298}[.!]", re.DOTALL)
 
 @dataclass
 class Sent:
-    """One message of a user. `run_id`, `message_id` and `answer_id` are known once it was acknowledged."""
+    """One message of a user. `run_id`, `message_id` and `answer_id` are known once it is acknowledged."""
 
     conversation: str
     key: str
@@ -40,13 +40,13 @@ class Sent:
 
 @dataclass
 class Journal:
-    """Shared by all users of one installation. Safe for threads."""
+    """The record of all users of one installation. Thread-safe."""
 
     sent: list[Sent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     slowest_refusal_s: float = 0.0
-    """Of those without a database: 10 s on a machine that has time."""
+    """The slowest refusal without a database: 10 s on an idle machine."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, sent: Sent) -> Sent:
@@ -64,14 +64,14 @@ class Journal:
             self.counts[what] += 1
 
     def scan(self, text: str, where: str) -> None:
-        """Complain where something that a client received is not meant for clients."""
+        """Complain if a client received text that is not meant for clients."""
         for name, pattern in TRACES.items():
             if found := pattern.search(text):
                 around = text[max(0, found.start() - 80) : found.end() + 80]
                 self.complain(f"{where}: {name} reached a client: …{around}…")
 
     def check_sentence(self, text: object, where: str) -> None:
-        """Complain where an error is not told in a sentence."""
+        """Complain if an error message is not a sentence."""
         if not isinstance(text, str) or not SENTENCE.fullmatch(text):
             self.complain(f"{where}: an error without a sentence: {text!r}")
 

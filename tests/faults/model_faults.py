@@ -1,4 +1,4 @@
-"""What the model server does to an answer, and how the answer may then end. A question names its fault."""
+"""What the model server does to an answer, and how the answer may end. Each question names its fault."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.servers.recording import RecordedRequest
 
 SECRET = "sk-canary-0123456789abcdef"
 WORDS = "canary words of the provider"
-"""Both stand in every refusal, and must never reach a client."""
+"""Every refusal contains both, and neither may reach a client."""
 RATE = 40.0
 NAMED_WINDOW = 9_000
 NO_DATE = "Mon, 01 Jan 2024 00:00:00 +99999999999999"
 
 Step = Behaviour | Callable[[str], Behaviour]
-"""What is said to one request; a function is given the text that was asked for."""
+"""The response to one request. A function gets the requested text."""
 
 
 @dataclass(frozen=True)
 class ModelFault:
-    """`steps`: what the first, the second … request of a question gets; the last one is repeated.
+    """`steps` are the responses to the first, second … request of a question. The last one is repeated.
 
-    `statuses`: how the answer may end where nothing else went wrong; `category`: of its error.
+    `statuses` are the possible ends of the answer if nothing else goes wrong, `category` is that of its error.
     """
 
     steps: tuple[Step, ...]
@@ -109,7 +109,7 @@ def question(key: str, fault: str, count: int) -> str:
 
 
 def answer_to(asked: str) -> str:
-    """Return the whole answer that a question asks for. No two are alike."""
+    """Return the complete answer that a question requests. Every key has a different one."""
     found = QUESTION.search(asked)
     assert found, asked
     return " ".join(f"{found[1]}.{number}" for number in range(int(found[3])))
@@ -122,7 +122,7 @@ def fault_of(asked: str) -> str:
 
 
 class FaultyModel:
-    """Answers every question as it asks to be answered; `behave` is the default of a `ModelServer`."""
+    """Answers every question in the way that it requests. `behave` is the default of a `ModelServer`."""
 
     def __init__(self) -> None:
         self._asked: dict[str, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""What is done to the processes of an installation while its users go on: killed, stopped, frozen, starved."""
+"""Outages of an installation while its users continue: killed, stopped and frozen processes, a full disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers.service import OwnProcess
 
 PAUSE_S = 4.0
 DATABASE_AWAY_S = 10.0
-"""Longer than a request waits for the database: those that come in the meantime are refused."""
+"""Longer than a request waits for the database, so that requests are refused meanwhile."""
 
 
 @dataclass
@@ -33,14 +33,14 @@ class Outages:
     seed: int = 0
 
     IN_ONE_PROCESS: ClassVar = ("disk full", "the clock an hour ahead, and back")
-    """Those that several processes meet in the same way as one."""
+    """Outages that affect several processes in the same way as one."""
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
 
     @property
     def kinds(self) -> dict[str, Callable[[], None]]:
-        """Those that this installation can have, by name."""
+        """The outages that this installation can have, by name."""
         everywhere = {
             "kill -9 of a web process": self.kill_web,
             "SIGTERM to a web process": self.drain_web,
@@ -88,7 +88,7 @@ class Outages:
         self.installation.start()
 
     def restart_in_turn(self) -> None:
-        """Both web processes and two workers end politely and come back, each while the others go on."""
+        """Restart both web processes and the worker one after another, while the others and a second worker run."""
         worker, web = self._worker(), self.installation.first
         second = web.companion("second-worker", *worker.arguments, "--hostname=second@%h")
         second.launch()
@@ -111,7 +111,7 @@ class Outages:
         time.sleep(seconds)
         os.killpg(process.process.pid, signal.SIGCONT)
 
-    # --- what they stand on
+    # --- databases, disk and clock
 
     def kill_redis(self) -> None:
         assert self.installation.redis
@@ -149,7 +149,7 @@ class Outages:
             time.sleep(self.pause_s)
 
     def move_clock(self) -> None:
-        """Move the service's clock and back, through the file that `tests.servers.moved_clock` reads."""
+        """Move the service's clock an hour ahead and back, through the file that `tests.servers.moved_clock` reads."""
         file = Path(self.installation.env["CLOCK_FILE"])
         for seconds in ("3600", "0"):
             file.write_text(seconds)
@@ -158,7 +158,7 @@ class Outages:
 
 @contextmanager
 def no_room(processes: Iterable[OwnProcess]) -> Iterator[None]:
-    """No file of the processes may grow: each write fails as on a full disk, without any special right."""
+    """Let no file of the processes grow, so that each write fails as on a full disk. This needs no special rights."""
     pids = [pid for process in processes for pid in _group(process)]
     limits = [(pid, resource.prlimit(pid, resource.RLIMIT_FSIZE)) for pid in pids]
     for pid, (_, hard) in limits:

@@ -1,4 +1,4 @@
-"""Let users chat while things break, then stop them and read everything back."""
+"""Lets users chat while things break, then stops them and reads everything back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_through(
     break_things: Callable[[Sequence[User]], None],
     words: int = 40,
 ) -> list[str]:
-    """Return what did not hold. `faults_of` gives the model faults that a user's questions ask for,
+    """Run all users and return all problems. `faults_of` returns the model faults that a user's questions request,
     `words` is the length of each answer.
     """
     users = [
@@ -44,7 +44,7 @@ def run_through(
 
 
 def dealt(names: Iterable[str], has_dealt: threading.Event) -> Iterator[str]:
-    """Yield these faults, then none for as long as somebody asks."""
+    """Yield these faults, set the event, then yield "none" forever."""
     yield from names
     has_dealt.set()
     while True:

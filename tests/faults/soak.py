@@ -1,8 +1,8 @@
-"""The long form: users who chat for an hour while something is broken every minute, and the checker at the end.
+"""The long form: users chat for an hour while something breaks every minute, then the checker runs.
 
     make soak DURATION=600 USERS=10 EVERY=30 DATABASE=sqlite
 
-Prints what was done and found; the exit code is 1 where anything did not hold. Logs are kept in the folder it names.
+Prints the outages and problems. The exit code is 1 if there are problems. The logs stay in the printed folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.servers.made_once import start_migrated_postgres
 from tests.servers.openai_server import ModelServer
 
 ORDINARY_SHARE = 0.6
-"""Of the questions whose model does nothing wrong."""
+"""The share of questions without a model fault."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def endless_faults(seed: int) -> Iterator[str]:
 
 
 def soak(ground: Ground, wanted: Wanted) -> list[str]:
-    """Return what did not hold."""
+    """Run users and outages, print a report and return all problems."""
     journal, done = Journal(), Counter[str]()
 
     def break_things(users: Sequence[User]) -> None:
@@ -78,7 +78,7 @@ def soak(ground: Ground, wanted: Wanted) -> list[str]:
 def _outages(
     ground: Ground, wanted: Wanted, users: Sequence[User]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield every kind of outage in turn, in another order each time, until the time is over."""
+    """Yield every kind of outage in turn, each round in another order, until the time is over."""
     end = time.monotonic() + wanted.duration_s
     chooser, waiting = random.Random(wanted.seed), list[str]()
     kinds = ground.outages.kinds

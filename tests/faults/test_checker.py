@@ -1,4 +1,4 @@
-"""The checker sees what is lost, doubled, moved, shown otherwise or not told: else it would prove nothing."""
+"""The checker detects lost, duplicate, moved, wrongly shown and badly reported messages, or it would prove nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def look(messages: list[dict[str, Any]], story: Story, run: dict[str, Any] | Non
     return "; ".join([*found, *journal.problems])
 
 
-def test_it_is_content_with_what_is_right() -> None:
+def test_the_checker_finds_no_problem_in_correct_data() -> None:
     assert look(stored(), told()) == ""
 
 
@@ -71,11 +71,11 @@ def changed(index: int, **fields: Any) -> list[dict[str, Any]]:
         (changed(1, content="Another answer."), "characters are shown"),
     ],
 )
-def test_it_sees_what_is_stored_wrongly(messages: list[dict[str, Any]], complaint: str) -> None:
+def test_the_checker_detects_wrongly_stored_messages(messages: list[dict[str, Any]], complaint: str) -> None:
     assert complaint in look(messages, told())
 
 
-def test_it_sees_an_end_that_is_told_twice_or_never() -> None:
+def test_the_checker_detects_a_duplicate_or_missing_end_event() -> None:
     twice, never = told(), told()
     twice.take({"type": "run.finished", "seq": 3, "run_id": "r1"})
     never.facts.pop()
@@ -91,7 +91,7 @@ def test_it_sees_an_end_that_is_told_twice_or_never() -> None:
         ({"category": "server", "message": "boom"}, "an error without a sentence"),
     ],
 )
-def test_it_sees_an_error_that_is_told_badly(error: dict[str, str] | None, complaint: str) -> None:
+def test_the_checker_detects_a_badly_reported_error(error: dict[str, str] | None, complaint: str) -> None:
     run = {"id": "r1", "message_id": "a1", "status": "failed", "error": error}
     assert complaint in look(changed(1, status="failed"), told(), run)
 
@@ -105,7 +105,7 @@ def test_it_sees_an_error_that_is_told_badly(error: dict[str, str] | None, compl
         f"The key {SECRET} is wrong.",
     ],
 )
-def test_it_sees_what_is_not_for_clients(text: str) -> None:
+def test_the_journal_detects_text_that_is_not_meant_for_clients(text: str) -> None:
     journal = Journal()
     journal.scan("The database does not answer right now. Please try again.", "a frame")
     assert not journal.problems

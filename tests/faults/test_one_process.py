@@ -1,4 +1,4 @@
-"""Users of the embedded process chat while it is killed, drained, frozen, locked out, out of room and out of time."""
+"""Users chat while the embedded process is killed, drained or frozen, its database locked, disk full or clock moved."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ from tests.faults.installations import embedded, faulty_model
 @pytest.mark.mechanism(
     "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.errors"
 )
-def test_nothing_is_lost_doubled_or_untold(processes: object, tmp_path: Path) -> None:
+def test_no_message_is_lost_duplicated_or_unreported(processes: object, tmp_path: Path) -> None:
     with faulty_model() as model, embedded(tmp_path / "embedded", model, USERS) as ground:
         go_through(ground, list(ground.outages.kinds))

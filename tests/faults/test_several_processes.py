@@ -1,4 +1,4 @@
-"""Users of two web processes and a worker chat while these, PostgreSQL and Redis go away and come back."""
+"""Users of two web processes and a worker chat while these, PostgreSQL and Redis fail and come back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.servers.postgres import Postgres
 @pytest.mark.mechanism(
     "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.lease"
 )
-def test_nothing_is_lost_doubled_or_untold(processes: object, postgres: Postgres, tmp_path: Path) -> None:
+def test_no_message_is_lost_duplicated_or_unreported(
+    processes: object, postgres: Postgres, tmp_path: Path
+) -> None:
     with (
         faulty_model() as model,
         production(tmp_path / "production", model, postgres, USERS) as ground,

@@ -1,4 +1,4 @@
-"""A user who goes on chatting whatever happens: sends until it is acknowledged, waits for the end, asks the next."""
+"""A user who keeps chatting during outages: sends each message until it is acknowledged, then waits for the end."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.servers.service import NO_CERTIFICATES
 
 PAUSE_S = 0.3
 ATTEMPTS = 400
-"""Of one message, each after a pause: no outage of the harness lasts as long."""
+"""Attempts per message, with a pause after each. Together they last longer than any outage."""
 REQUEST_TIMEOUT_S = 60.0
 _numbers = count(1)
 
 
 class User(threading.Thread):
-    """`faults` gives the model fault of each question."""
+    """A chatting user. `faults` yields the model fault of each question."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class User(threading.Thread):
                     break
             except (httpx2.HTTPError, OSError, WebSocketException) as lost:
                 self.journal.count(f"connection lost: {type(lost).__name__}")
-            # The same key again, over the plainest door: it is stored once, whoever took it before.
+            # Retry with the same key over a plain POST: the message is stored once, even if it was accepted before.
             door = self._post
             time.sleep(PAUSE_S)
         self.journal.count(f"accepted after {min(sent.attempts, 5)}")
         self._wait_for_end(sent)
 
-    # --- doors: each returns whether the message was acknowledged
+    # --- ways to send: each returns whether the message was acknowledged
 
     def _post(self, sent: Sent, url: str) -> bool:
         answer = self._call("POST", url, self._path(sent), self._body(sent), ASYNC)
@@ -101,8 +101,8 @@ class User(threading.Thread):
         return self._has_passed(sent, answer)
 
     def _stream(self, sent: Sent, url: str) -> bool:
-        """Send with a stream, and note the ids of the run, which the first events name; the connection may be lost at
-        any time."""
+        """Send with a stream and record the run's ids from the first events, because the connection may be lost at any
+        time."""
         with (
             self._client(url) as client,
             client.stream("POST", self._path(sent), json={**self._body(sent), "stream": True}) as answer,
@@ -134,7 +134,7 @@ class User(threading.Thread):
                     self._note(sent, event)
                     return True
 
-    # --- what all doors share
+    # --- shared by all ways to send
 
     def _open_conversation(self) -> None:
         for _ in range(ATTEMPTS):
@@ -183,7 +183,7 @@ class User(threading.Thread):
             self.journal.note_refusal(seconds)
 
     def _has_passed(self, sent: Sent, answer: httpx2.Response) -> bool:
-        """Whether it is acknowledged, also by an error that names the answer which failed."""
+        """Return whether the message is acknowledged, possibly by an error that contains the failed run."""
         if answer.status_code >= 500 and not sent.is_acknowledged:
             details = answer.json()["error"].get("details") or {}
             if details.get("run_id"):

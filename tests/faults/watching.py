@@ -1,4 +1,4 @@
-"""One socket of one user, connected again whenever it is lost: it keeps the story of each of the user's chats."""
+"""A user's socket, reconnected whenever it is lost. It records the story of each of the user's chats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAUSE_S = 0.2
 
 
 class Watcher:
-    """`stories`: what was shown of each conversation. Call `watch` for a new one."""
+    """`stories` holds what was shown of each conversation. Call `watch` for a new one."""
 
     def __init__(self, installation: Installation, person: str, journal: Journal) -> None:
         self.installation, self.person, self.journal = installation, person, journal
@@ -86,7 +86,7 @@ class Watcher:
             self._tell({"type": "message.sync", "message_id": incomplete, "length": length})
 
     def _tell_of(self, conversation: str) -> None:
-        """Once on each connection: who subscribes twice is told twice."""
+        """Subscribe once per connection, because a second subscription would repeat all events."""
         with self._sending:
             if self._socket is None or conversation in self._subscribed:
                 return

@@ -20,10 +20,10 @@ from chatapp.long_term.consolidation import consolidate
 from chatapp.long_term.models import Profile
 from chatapp.long_term.selectors.pauses import MemoryPauses
 from chatapp.long_term.selectors.scopes import NO_ACCESS
-from chatapp.recall.actions.claims import note_over
+from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.claims import SaidAt, fold_sentence, repeated_claims
+from chatapp.recall.selectors.claims import StatementPlace, fold_sentence, repeated_claims
 from chatapp.recall.turn_recall import InContext, RecalledTurn
 from memory.ranking import RecallSize
 from tests.blocking import beside
@@ -127,7 +127,7 @@ def test_a_statement_superseded_in_a_deleted_conversation_is_superseded_by_the_n
     if is_named:
         StoredClaim.objects.all().delete()
         old, new, last = (said_at(row) for row in (*moved, newest))
-        note_over(alice.pk, [(old, new), (old, last)])
+        store_superseded_pairs(alice.pk, [(old, new), (old, last)])
     else:
         index_conversation(newest.conversation_id)
     forget_whole_conversation(alice, moved[1].conversation_id, now=NOW)
@@ -170,9 +170,9 @@ def test_a_statement_superseded_in_a_trashed_conversation_is_superseded_by_a_den
     assert older["superseded_by"]["message_id"] == str(denied.pk)
 
 
-def said_at(message: Message) -> SaidAt:
+def said_at(message: Message) -> StatementPlace:
     text = text_of(message.parts)
-    return SaidAt(fold_sentence(text), 0, len(text), message.created_at, message_id=message.pk)
+    return StatementPlace(fold_sentence(text), 0, len(text), message.created_at, message_id=message.pk)
 
 
 @pytest.mark.postgres
@@ -183,7 +183,10 @@ def test_concurrent_writers_that_supersede_the_same_statement_see_each_other(
     [newest, *_] = say(new_conversation(alice), "I have moved to Nice now.", at=NOW + timedelta(days=9))
     StoredClaim.objects.all().delete()
     old, new, last = (said_at(row) for row in (*moved, newest))
-    with beside(lambda: note_over(alice.pk, [(old, last)]), lambda: note_over(alice.pk, [(old, new)])):
+    with beside(
+        lambda: store_superseded_pairs(alice.pk, [(old, last)]),
+        lambda: store_superseded_pairs(alice.pk, [(old, new)]),
+    ):
         pass
     chain = list(StoredClaim.objects.order_by("said_at"))
     assert [row.superseded_by for row in chain] == [chain[1], chain[2], None]
@@ -344,8 +347,8 @@ def test_a_statement_that_a_model_names_but_nobody_made_changes_nothing(alice: U
 @pytest.mark.django_db(transaction=True)
 def test_a_statement_deleted_after_a_model_named_it_claims_nothing(alice: User):
     old, new = (say(new_conversation(alice), words, at=at)[0] for words, at in ((OLD, MAY), (NEW, NOW)))
-    older = SaidAt(OLD, 0, len(OLD), MAY, message_id=old.pk)
-    newer = SaidAt(NEW, 0, len(NEW), NOW, message_id=new.pk)
+    older = StatementPlace(OLD, 0, len(OLD), MAY, message_id=old.pk)
+    newer = StatementPlace(NEW, 0, len(NEW), NOW, message_id=new.pk)
     old.conversation.delete()
-    note_over(alice.pk, [(older, newer)])
+    store_superseded_pairs(alice.pk, [(older, newer)])
     assert not StoredClaim.objects.exists()

@@ -372,7 +372,7 @@ def test_the_wording_of_a_request_in_a_conversation_decides_whether_it_is_for_go
 def test_a_text_matches_most_of_the_words_in_longer_and_shorter_forms(
     request_words: str, text: str, expected: bool
 ) -> None:
-    assert is_about(vocabulary.telling_without_stops(request_words), text) == expected
+    assert is_about(vocabulary.content_words_without_stops(request_words), text) == expected
 
 
 LETTERS = st.text("xyz", min_size=1, max_size=7)
@@ -382,7 +382,7 @@ LETTERS = st.text("xyz", min_size=1, max_size=7)
 @given(words=st.frozensets(LETTERS, min_size=1, max_size=6), said=st.frozensets(LETTERS, max_size=12))
 def test_words_match_if_one_is_a_prefix_of_the_other(words: frozenset[str], said: frozenset[str]) -> None:
     text = " ".join(sorted(said))
-    telling = vocabulary.telling_words(text)
+    telling = vocabulary.content_words(text)
     found = [
         word
         for word in words

@@ -11,7 +11,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting import services
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.accounts import delete_account
-from chatapp.forgetting.actions.whole import forget_conversation, forget_everything
+from chatapp.forgetting.actions.forget_all import forget_conversation, forget_everything
 from chatapp.forgetting.models import Removal
 from chatapp.forgetting.removing import Removing
 from chatapp.forgetting.services import forget_message
@@ -66,7 +66,7 @@ def test_finishing_a_deletion_that_the_sweep_finished_first_raises_nothing(alice
     begun = forget_everything(user=alice, now=clock.now() - timedelta(seconds=100))
     sweep()
     assert not Removal.objects.exists()
-    services.finish_begun(begun, clock.now(), services.AT_THE_DOOR)
+    services.finish_begun(begun, clock.now(), services.IN_REQUEST)
 
 
 def test_forgetting_adds_no_documents_to_a_conversation_that_is_being_removed(alice: User) -> None:

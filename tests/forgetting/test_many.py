@@ -26,7 +26,7 @@ from chatapp.forgetting import services
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.actions import forget as forget_actions
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES
-from chatapp.forgetting.actions.removals import TOLD_AT_ONCE, tell_behind
+from chatapp.forgetting.actions.removals import TOLD_AT_ONCE, publish_forgotten_later
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.forgetting.services import forget_all, forget_day, forget_entry, forget_message
 from chatapp.long_term.actions.entries import add_entry, record_entry
@@ -129,7 +129,7 @@ def test_forgetting_one_message_takes_few_statements(alice: User) -> None:
 def test_statements_per_transaction_do_not_grow_with_the_messages_of_a_day(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "AT_THE_DOOR", UNHURRIED)
+    monkeypatch.setattr(services, "IN_REQUEST", UNHURRIED)
     taken = {}
     for count, day in ((2 * SPAN, 0), (4 * SPAN, 10)):
         said_day(alice, count)
@@ -157,15 +157,15 @@ class KilledError(Exception):
 
 @pytest.mark.mechanism("forgetting.cut-short")
 @pytest.mark.usefixtures("no_files")
-@pytest.mark.parametrize("before", ["lock_chosen", "note_forgotten", "go_on_with"])
+@pytest.mark.parametrize("before", ["lock_chosen", "note_forgotten", "work_on"])
 def test_the_sweep_finishes_an_interrupted_forgetting(
     alice: User, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     """Kill it before or at the end of the second transaction, or before the deletions after the last transaction."""
     said_day(alice, 2 * SPAN)
 
-    where = services if before == "go_on_with" else forget_actions
-    lives = iter([] if before == "go_on_with" else [getattr(where, before)])
+    where = services if before == "work_on" else forget_actions
+    lives = iter([] if before == "work_on" else [getattr(where, before)])
 
     def die(*given: Any, **named: Any) -> Any:
         for act in lives:
@@ -176,13 +176,13 @@ def test_the_sweep_finishes_an_interrupted_forgetting(
         patch.setattr(where, before, die)
         with pytest.raises(KilledError):
             forget_day(alice, NOW.date(), now=clock.now())
-    if before != "go_on_with":
+    if before != "work_on":
         assert Message.objects.filter(parts=[]).count() == MESSAGES
-    if before == "go_on_with":
+    if before == "work_on":
         assert tables_with(SECRET) == ["chatapp_requesttext"]
         assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now(), zone=UTC) == []
         assert messages_told_of() == Counter()
-        tell_behind(Removal.objects.get())
+        publish_forgotten_later(Removal.objects.get())
         assert messages_told_of().total() == TOLD_AT_ONCE
     sweep(clock.now())
     assert tables_with(SECRET) == []
@@ -232,20 +232,20 @@ def test_an_overtaken_forgetting_continues_where_the_other_process_is(
     """The lease expires between two pieces; the other process forgets the rest but has not sent the events yet."""
     said_day(alice, 2 * SPAN)
 
-    real = forget_actions.read_ahead
+    real = forget_actions.prepare_forgetting
     pieces = iter([real])
 
-    def read_ahead(*given: Any, **named: Any) -> Any:
+    def prepare_forgetting(*given: Any, **named: Any) -> Any:
         for read in pieces:
             return read(*given, **named)
-        monkeypatch.setattr(forget_actions, "read_ahead", real)
+        monkeypatch.setattr(forget_actions, "prepare_forgetting", real)
         ahead = real(*given, **named)
         with monkeypatch.context() as patch:
-            patch.setattr(services, "go_on_with", lambda *_: None)
+            patch.setattr(services, "work_on", lambda *_: None)
             sweep(clock.now(), turns=1)
         return ahead
 
-    monkeypatch.setattr(forget_actions, "read_ahead", read_ahead)
+    monkeypatch.setattr(forget_actions, "prepare_forgetting", prepare_forgetting)
     forget_day(alice, NOW.date(), now=clock.now())
     sweep(clock.now())
     assert tables_with(SECRET) == []
@@ -264,7 +264,7 @@ def test_stored_request_texts_are_hidden_until_they_are_deleted(
     send_request(run, text)
     RequestText.objects.filter(sha256=hash_text(text)).update(content=json.dumps([text]))
     assert SECRET in str(stored_request(run, 1).texts)
-    monkeypatch.setattr(services, "go_on_with", lambda *_: None)
+    monkeypatch.setattr(services, "work_on", lambda *_: None)
     forget_day(alice, NOW.date(), now=clock.now())
     assert tables_with(SECRET) == ["chatapp_requesttext"]
     assert stored_request(run, 1).texts == {}

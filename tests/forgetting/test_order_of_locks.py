@@ -20,8 +20,8 @@ from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.actions import create_attachment
 from chatapp.files.models import Attachment
-from chatapp.forgetting.actions import whole
-from chatapp.forgetting.actions.whole import forget_everything, unshare_entry
+from chatapp.forgetting.actions import forget_all
+from chatapp.forgetting.actions.forget_all import forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.forgetting.services import delete_file, forget_chosen, forget_entry, forget_whole_conversation
 from chatapp.forgetting.trash.actions import take_if_idle
@@ -164,7 +164,7 @@ def test_forgetting_everything_waits_for_a_new_conversation_without_the_index_lo
     index_entry(MemoryEntry.objects.create(user=alice, day=NOW.date(), text="Tea.", created_at=NOW))
     chats: list[Conversation] = []
     is_made, is_held = threading.Event(), threading.Event()
-    delete_uploads = whole._delete_uploads
+    delete_uploads = forget_all._delete_uploads
 
     def begin_one(*given: Any) -> Any:
         if not is_made.is_set():
@@ -175,7 +175,7 @@ def test_forgetting_everything_waits_for_a_new_conversation_without_the_index_lo
             is_held.wait()
         return delete_uploads(*given)
 
-    monkeypatch.setattr(whole, "_delete_uploads", begin_one)
+    monkeypatch.setattr(forget_all, "_delete_uploads", begin_one)
     failed: list[BaseException] = []
 
     def run() -> None:

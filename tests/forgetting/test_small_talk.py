@@ -12,7 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.compactor import queue_next_compaction
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
-from memory.sentences import bare_sentence, split_sentences
+from memory.sentences import split_sentences, strip_list_mark
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop
 from tests.context_engine.talking import talking, work
@@ -61,7 +61,7 @@ async def test_memory_learns_the_facts_among_a_thousand_turns_of_small_talk(
             await in_database(queue_next_compaction)(UUID(talk.id))
             assert await work()
             texts = [entry.text async for entry in MemoryEntry.objects.filter(user=alice)]
-            learned = [bare_sentence(one) for text in texts for one in split_sentences(text)]
+            learned = [strip_list_mark(one) for text in texts for one in split_sentences(text)]
             found = [fact for fact in FACTS if any(fact in sentence for sentence in learned)]
             assert len(found) >= 47
             assert len(learned) <= 60

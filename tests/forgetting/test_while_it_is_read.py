@@ -23,7 +23,7 @@ from chatapp.features.sharing.actions import share_conversation
 from chatapp.features.sharing.selectors import token_of
 from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.forget import forget_items
-from chatapp.forgetting.actions.whole import forget_conversation
+from chatapp.forgetting.actions.forget_all import forget_conversation
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import LeaseLost, ReadForgotten

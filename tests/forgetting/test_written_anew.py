@@ -26,7 +26,7 @@ from chatapp.forgetting.services import forget_entry, forget_message
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.work_budget import TO_THE_END, LockTurns
+from chatapp.operations.work_budget import UNBOUNDED, PacedTransactions
 from chatapp.providers.models import Usage
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -152,7 +152,7 @@ def forget_in_pieces(user: User, rows: list[Message]) -> Iterator[Done]:
         for_good=False,
         now=clock.now(),
     )
-    return forget_pieces(removal, user, clock.now(), LockTurns(TO_THE_END, lambda _: False))
+    return forget_pieces(removal, user, clock.now(), PacedTransactions(UNBOUNDED, lambda _: False))
 
 
 @pytest.mark.django_db

@@ -40,7 +40,7 @@ from agents.summarise import CUT_OFF, EMPTY, FAILURES, NO_FACTS, NO_MODEL, NO_RO
 from agents.types import FinishReason
 from chatapp.accounts.budgets.values import Limit
 from chatapp.context.tools.registry import local_tools
-from chatapp.forgetting.actions.remaking import FORGOTTEN
+from chatapp.forgetting.actions.derived_texts import FORGOTTEN
 from chatapp.operations.translations import SAID, translate_sentence
 from chatapp.providers.presets import Preset, presets
 from chatapp.runs.actions.endings import INTERRUPTED

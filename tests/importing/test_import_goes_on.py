@@ -18,7 +18,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing import job, stream
 from chatapp.features.importing.importer import Report, import_file
-from chatapp.features.importing.job_actions import MAX_VAIN_TURNS, claim_import
+from chatapp.features.importing.job_actions import MAX_TURNS_WITHOUT_PROGRESS, claim_import
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import forgotten_sources
 from chatapp.forgetting.models import Removal
@@ -198,7 +198,7 @@ def test_an_import_fails_after_too_many_crashed_turns_and_can_be_retried(
 ) -> None:
     made = upload(alice_client, chatgpt()).json()["id"]
     for _ in range(2):
-        for _ in range(MAX_VAIN_TURNS):  # each worker dies in its turn
+        for _ in range(MAX_TURNS_WITHOUT_PROGRESS):  # each worker dies in its turn
             assert claim_import(import_id=UUID(made), now=clock.now()) is not None
             Import.objects.filter(pk=made).update(lease_expires_at=clock.now())
         work(made)
@@ -213,7 +213,7 @@ def test_turns_that_make_progress_are_not_limited(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chatapp.features.importing.importer.CHATS_AT_ONCE", 1)
-    chats = [chatgpt(conversation_id=f"c{number}") for number in range(MAX_VAIN_TURNS + 3)]
+    chats = [chatgpt(conversation_id=f"c{number}") for number in range(MAX_TURNS_WITHOUT_PROGRESS + 3)]
     made = upload(alice_client, *chats).json()["id"]
     for _ in range(len(chats) + 1):
         work(made, turn_s=0.0)

@@ -27,7 +27,7 @@ from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
-from chatapp.operations.work_budget import Budget, LockTurns, Pace
+from chatapp.operations.work_budget import Budget, Pace, PacedTransactions
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument, SearchPosting
 from chatapp.recall.selectors.unindexed import BATCH, overlooked_conversations
@@ -288,7 +288,7 @@ def test_an_abandoned_import_adds_no_more_messages(alice: User) -> None:
 def test_work_prepared_between_two_pieces_shortens_the_rest() -> None:
     moments = iter([10.0, 11.0, 11.5, 20.0, 22.0, 30.0, 40.0, 41.0])
     rests: list[float] = []
-    turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append), lambda _: True)
+    turns = PacedTransactions(Pace(1e9, clock=lambda: next(moments), sleep=rests.append), lambda _: True)
     for _ in range(3):
         with turns.hold():
             pass
@@ -298,7 +298,7 @@ def test_work_prepared_between_two_pieces_shortens_the_rest() -> None:
 def test_rests_are_short_while_nobody_else_writes(alice: User, bob: User) -> None:
     moments = iter([0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0, 4.0])
     rests: list[float] = []
-    turns = LockTurns(Pace(1e9, clock=lambda: next(moments), sleep=rests.append))
+    turns = PacedTransactions(Pace(1e9, clock=lambda: next(moments), sleep=rests.append))
     for at in range(4):
         with turns.hold():
             alice.save()

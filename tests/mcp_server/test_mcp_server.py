@@ -36,7 +36,7 @@ def talk(service: Service, token: str, conversation: Any, **options: Any) -> Any
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_assistant_remembers_searches_and_forgets(service: Service, mode: str) -> None:
+def test_a_client_can_add_search_and_forget_entries(service: Service, mode: str) -> None:
     async def conversation(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == READING | WRITING | CHATS
@@ -84,7 +84,7 @@ def test_conversations_are_listed_and_read(service: Service) -> None:
     talk(service, service.tokens[ALICE], conversation)
 
 
-def test_charlie_and_wrong_scopes_get_nothing(service: Service) -> None:
+def test_charlie_and_tokens_without_the_scope_get_no_data(service: Service) -> None:
     api = service.client_of(ALICE)
     made = api.post("/api/v1/conversations", json={"title": "Secret"}).json()["id"]
     entry = api.post("/api/v1/memory/entries", json={"text": "The secret is XYLOPHONE."}).json()["id"]
@@ -117,7 +117,7 @@ def test_charlie_and_wrong_scopes_get_nothing(service: Service) -> None:
         talk(service, service.token_of(ALICE, scope), conversation)
 
 
-def test_wrong_arguments_are_told_to_the_model(service: Service) -> None:
+def test_invalid_arguments_are_reported_as_errors(service: Service) -> None:
     async def conversation(client: Client) -> None:
         for arguments in ({}, {"query": "x", "limit": 10_000}, {"query": "x", "unknown": 1}):
             assert (await client.call_tool("memory_search", arguments)).is_error
@@ -127,7 +127,7 @@ def test_wrong_arguments_are_told_to_the_model(service: Service) -> None:
     talk(service, service.tokens[ALICE], conversation)
 
 
-def test_without_a_token_nothing_is_answered(service: Service) -> None:
+def test_requests_without_a_valid_token_are_refused(service: Service) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "sessionid=1"}):
         answer = service.client().post("/mcp", headers=headers, json={})
         assert answer.status_code == 401
@@ -145,7 +145,7 @@ def test_without_a_token_nothing_is_answered(service: Service) -> None:
     ],
     ids=["another type", "no type", "too long"],
 )
-def test_what_the_library_refuses_is_told_in_json(
+def test_requests_that_the_library_refuses_get_a_json_error(
     service: Service, headers: dict[str, str], content: bytes, status: int
 ) -> None:
     asked = {"Authorization": f"Bearer {service.tokens[ALICE]}", "Accept": "application/json", **headers}

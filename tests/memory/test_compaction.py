@@ -99,11 +99,13 @@ def test_a_short_span_waits_for_more_messages_unless_none_will_come() -> None:
     view = fit(history[:cut], checkpoint=checkpoint, budget=SMALLEST)
     assert view.dropped
     assert plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST)) is None
-    last = plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False))
+    last = plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST, may_wait_for_more=False))
     assert last is not None, "nothing more comes"
     assert view.dropped is not None
     assert last.last_position == view.dropped.last_position
-    before = plan_span(PlanInputs(history[: cut - 2], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False))
+    before = plan_span(
+        PlanInputs(history[: cut - 2], checkpoint, DEFAULT_POLICY, SMALLEST, may_wait_for_more=False)
+    )
     assert before is None, "nothing has left yet"
     waiting = ContextPolicy(strategy="summarize")
     assert plan_span(PlanInputs(history[:cut], checkpoint, waiting, SMALLEST)) is not None, "it is needed now"

@@ -15,7 +15,7 @@ from memory.consolidation import (
     consolidation_messages,
     fit_notes,
     read_edits,
-    split_over,
+    split_superseded_section,
 )
 from memory.tokens import estimate_text
 
@@ -109,8 +109,8 @@ def test_notes_and_removed_lines_are_fenced_in_the_prompt():
 
 def test_statements_that_are_over_are_separated_from_the_profile():
     answer = "# Life\n- Lives in Lyon\n\n## Over\n- 我住在北京。 => 我搬到上海了。\n2. I live in Paris => I moved to Lyon\nNothing else."
-    profile, over = split_over(answer)
+    profile, over = split_superseded_section(answer)
     assert profile == "# Life\n- Lives in Lyon\n\n"
     assert over == (Over("我住在北京。", "我搬到上海了。"), Over("I live in Paris", "I moved to Lyon"))
-    assert split_over("- Lives in Lyon") == ("- Lives in Lyon", ())
-    assert split_over("- It is over => no.") == ("- It is over => no.", ())
+    assert split_superseded_section("- Lives in Lyon") == ("- Lives in Lyon", ())
+    assert split_superseded_section("- It is over => no.") == ("- It is over => no.", ())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory.hygiene import KnownSentences, Learned, learn
 from memory.memorable import is_memorable
+from memory.new_sentences import KnownSentences, Learned, learn
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer
 from memory.tokens import text_message

@@ -12,8 +12,8 @@ from memory.policy import (
     ContextPolicy,
     check_user_fields,
     check_written,
+    drop_overridden_aliases,
     merge_policies,
-    newest_names,
     within_bounds,
 )
 
@@ -170,7 +170,7 @@ def test_strings_are_converted_to_the_types_of_their_fields() -> None:
 def test_the_most_recently_changed_alias_of_a_field_is_kept(
     fields: dict[str, Any], before: dict[str, Any], kept: dict[str, Any]
 ) -> None:
-    assert newest_names(fields, before) == kept
+    assert drop_overridden_aliases(fields, before) == kept
 
 
 def test_the_reported_error_does_not_depend_on_the_order_of_fields() -> None:

@@ -12,9 +12,9 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.claims import note_over
+from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.claims import SaidAt, fold_sentence
+from chatapp.recall.selectors.claims import StatementPlace, fold_sentence
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[[User], Client]
@@ -95,10 +95,12 @@ def test_a_superseded_statement_stays_marked_after_a_correction_moved_it(
     newer = "My dog Rex eats nothing but carrots now."
     [said] = say(new_conversation(alice), newer, at=NOW + timedelta(days=1))
     start = entry.text.index(f"- {DOG}")
-    older = SaidAt(
+    older = StatementPlace(
         fold_sentence(DOG), start, start + len(f"- {DOG}"), NOW - timedelta(days=1), entry_id=entry.pk
     )
-    note_over(alice.pk, [(older, SaidAt(fold_sentence(newer), 0, len(newer), NOW, message_id=said.pk))])
+    store_superseded_pairs(
+        alice.pk, [(older, StatementPlace(fold_sentence(newer), 0, len(newer), NOW, message_id=said.pk))]
+    )
     client = api_client(alice)
     assert correct(client, row, "Nothing is ordered.") == 200
     claim = StoredClaim.objects.get(entry=entry)

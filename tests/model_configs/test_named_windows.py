@@ -13,7 +13,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.actions import note_named_window, save_model_config
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.named_windows import BELIEVED_FOR, believed_window, describe_named_window
+from chatapp.providers.named_windows import BELIEVED_FOR, applicable_window, describe_named_window
 
 ENTERED, NAMED = 32_000, 9_000
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -67,8 +67,8 @@ def test_a_named_window_expires_after_a_day(config: ModelConfig, conversations: 
     note(config, first, "run 3")
     assert (window_of(config, first), window_of(config)) == (NAMED, ENTERED), "it begins anew"
     stored = config.named_window
-    assert believed_window({}, stored, clock.now()) == NAMED
-    assert believed_window({}, stored, clock.now() + BELIEVED_FOR) is None
+    assert applicable_window({}, stored, clock.now()) == NAMED
+    assert applicable_window({}, stored, clock.now() + BELIEVED_FOR) is None
 
 
 def test_a_window_that_an_operator_enters_replaces_a_named_window(

@@ -1,4 +1,4 @@
-"""Places where a process stands still until it is killed: locks it waits for, and a file nobody reads."""
+"""Makes a process block until it is killed, with locks that it waits for and a pipe without a reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers.waiting import PATIENCE_S
 
 @dataclass
 class WriteLock:
-    """While it is held nobody writes memory entries, and everybody reads."""
+    """While this is held, memory entries can be read but not written."""
 
     installation: Installation
     _holder: Any = field(default=None)
@@ -30,7 +30,7 @@ class WriteLock:
             self._holder.execute("LOCK TABLE chatapp_memoryentry IN EXCLUSIVE MODE")
             return
         path = Path(self.installation.env["DATA_DIR"]) / "palimpsest.sqlite3"
-        # Taken by the model server's thread, let go of by the test's.
+        # The model server's thread takes the lock, the test's thread releases it.
         self._holder = sqlite3.connect(
             path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
         )
@@ -45,7 +45,7 @@ class WriteLock:
 
 @dataclass
 class FileLock:
-    """While it is held no memory file of this user is written."""
+    """While this is held, no memory file of this user can be written."""
 
     folder: Path
     _descriptor: int = -1
@@ -71,7 +71,7 @@ class FileLock:
 
 @contextmanager
 def unread_draft(path: Path) -> Iterator[None]:
-    """Make whoever writes this file stop at its draft, a pipe that nobody reads."""
+    """Block any writer of this file at its draft, by making the draft a pipe without a reader."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     os.mkfifo(draft)

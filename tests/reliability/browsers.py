@@ -1,4 +1,4 @@
-"""A browser's session: cookies, CSRF token, and a socket with an origin."""
+"""A browser's session: cookies, CSRF token and origin."""
 
 from __future__ import annotations
 

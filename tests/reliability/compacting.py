@@ -11,8 +11,8 @@ from tests.reliability.people import Person
 
 
 def long_conversation(person: Person, key: str, count: int = 40, first: str = "") -> str:
-    """Import a conversation that is too short to be summarised unasked. Every message has the key; `first` comes
-    first."""
+    """Import a conversation, too short to be summarised automatically. Every message contains the key, except `first`,
+    which precedes them."""
     messages = [
         {
             "role": "user" if number % 2 == 0 else "assistant",
@@ -29,8 +29,7 @@ def long_conversation(person: Person, key: str, count: int = 40, first: str = ""
 
 
 def compact(person: Person, conversation: str) -> str:
-    """Ask for a summary of all but the newest messages. Return its id, or that of the one that is being written
-    already."""
+    """Request a summary of all but the newest messages. Return its id, or the id of one that is already in progress."""
     answer = person.client.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": False})
     active = [row for row in person.compactions(conversation) if row["status"] in ("pending", "running")]
     if answer.status_code == 409 and active:
@@ -46,14 +45,14 @@ def daily_sections(installation: Installation, conversation: str) -> int:
 
 
 def send_task(production: Installation, name: str, *arguments: str) -> None:
-    """Send a message through the broker, as another process would."""
+    """Send a task through the broker, as another process would."""
     with Celery(broker=production.env["REDIS_URL"], set_as_current=False) as app:
         app.conf.task_default_queue = "palimpsest"
         app.send_task(name, args=arguments)
 
 
 def wait_for_idle_worker(production: Installation) -> None:
-    """Wait until both processes of the worker have done all tasks sent before."""
+    """Wait until both processes of the worker have finished all tasks sent before."""
     assert production.worker
     for _ in range(4):
         printed = len(production.worker.output())

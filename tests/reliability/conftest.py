@@ -1,4 +1,4 @@
-"""Two installations for the whole folder. A test may kill what it likes: before the next one everything runs again."""
+"""Two installations for the whole folder. A test may kill any process: all run again before the next test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def embedded_installation(
 
 @pytest.fixture(scope="package")
 def own_redis() -> Iterator[Redis]:
-    """Yield a Redis of this test's own, for it is emptied and stopped."""
+    """Yield a Redis server for this folder only, because its tests empty and stop it."""
     server = Redis()
     try:
         yield server.start()
@@ -72,7 +72,7 @@ def production_installation(
 
 @pytest.fixture(params=["embedded", "production"])
 def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
-    """Yield each installation in turn, with everything running."""
+    """Yield each installation in turn, with all its processes running."""
     yield from running(request, request.getfixturevalue(f"{request.param}_installation"))
 
 
@@ -96,13 +96,13 @@ def running(request: pytest.FixtureRequest, installation: Installation) -> Itera
 
 @pytest.fixture
 def alice(request: pytest.FixtureRequest) -> Person:
-    """Return alice at the first web process."""
+    """Return alice as a client of the first web process."""
     return Person(running_installation(request).client())
 
 
 @pytest.fixture
 def alice_elsewhere(request: pytest.FixtureRequest) -> Person:
-    """Return alice at the second web process, where there is one."""
+    """Return alice as a client of the second web process, or of the only one."""
     installation = running_installation(request)
     return Person(installation.client(installation.second))
 

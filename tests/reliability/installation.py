@@ -1,4 +1,4 @@
-"""A whole installation with its people: one embedded process, or two web processes, a worker and a clock."""
+"""A whole installation with its users: one embedded process, or two web processes, a worker and beat."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.servers.waiting import PATIENCE_S
 
 PEOPLE = (ALICE, CHARLIE, *LEAVERS)
 MODEL_TIMEOUT_S = 5
-"""A busy machine holds the model and the service up for seconds: a request that is made again is one too many."""
+"""Long enough for a busy machine, on which a timeout would cause a retry that the tests do not expect."""
 LEASE_S = 8
-"""A busy machine may hold a process up for seconds; whoever is alive keeps its runs."""
+"""Long enough that a live process keeps its runs even if a busy machine delays it for seconds."""
 SWEEP_S = LEASE_S / 3
 CHECK_S = 3
 DRAIN_S = 4
@@ -28,7 +28,7 @@ DRAIN_S = 4
 
 @dataclass
 class Installation:
-    """`first` and `second` are web processes; embedded they are the same one."""
+    """`first` and `second` are web processes, and the same one in the embedded installation."""
 
     name: str
     env: dict[str, str]
@@ -86,7 +86,7 @@ class Installation:
         return (service or self.first).client(self.tokens[person])
 
     def kill_workers(self) -> None:
-        """Kill what executes tasks, as by a power cut: embedded, that is everything."""
+        """Kill the processes that execute tasks, like a power cut. Embedded, that is the only process."""
         kill_group(self.worker or self.first)
 
     def output(self) -> str:
@@ -94,7 +94,7 @@ class Installation:
 
 
 def kill_group(process: OwnProcess) -> None:
-    """Kill the process and its children, such as a worker's, with SIGKILL: no handler of any runs."""
+    """Kill the process and its children, such as a worker's, with SIGKILL, so that no handler runs."""
     if process.process is not None and process.is_running:
         os.killpg(process.process.pid, signal.SIGKILL)
         process.process.wait(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""A program of one person: what it sends over REST, and what it then finds stored."""
+"""A REST client of one user: what it sends, and what it then finds stored."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Person:
         return str(self.message(conversation, message_id)["content"])
 
     def wait_for_text(self, conversation: str, message_id: str, words: str) -> str:
-        """Return the stored text, once it has these words."""
+        """Wait until the stored text contains these words, and return it."""
         return (
             wait_for(
                 lambda: words in (text := self.text(conversation, message_id)) and text,
@@ -100,7 +100,7 @@ class Person:
         return wait_for(lambda: self.entries(conversation), what="a memory entry")
 
     def entries(self, conversation: str) -> list[dict[str, Any]]:
-        """Return the memory entries that came from this conversation, over all days."""
+        """Return the memory entries of all days that came from this conversation."""
         days = self.client.get("/api/v1/memory/days").json()["items"]
         found = [self.client.get(f"/api/v1/memory/days/{day['day']}").json()["entries"] for day in days]
         return [entry for entries in found for entry in entries if entry["conversation_id"] == conversation]

@@ -1,4 +1,4 @@
-"""Readers of one conversation as docs/realtime.md describes them: they keep text by offset and ask for what they miss."""
+"""Readers of one conversation as docs/realtime.md describes them: they keep text by offset and request missed text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASK_AGAIN_S = 0.3
 
 
 class Story:
-    """What a reader knows: the facts in order, and each answer's text. `gaps` counts the deltas that were missed."""
+    """The state of a reader: the numbered events in order and each answer's text. `gaps` counts deltas after a gap."""
 
     def __init__(self) -> None:
         self.facts: list[dict[str, Any]] = []
@@ -33,7 +33,7 @@ class Story:
         self.deltas = 0
 
     def take(self, event: dict[str, Any]) -> str | None:
-        """Take an event; return the id of the message whose text is incomplete, if this event shows that one is."""
+        """Apply an event. If it shows that text of a message is missing, return the message's id."""
         kind, seq = event["type"], event.get("seq")
         if seq is not None:
             assert seq == self.last_seq + 1, f"fact {seq} after {self.last_seq}: {event}"
@@ -68,7 +68,7 @@ class Story:
 
 
 class SocketReader:
-    """One socket; a thread reads it. Reconnecting goes on after the last fact."""
+    """A socket, read by a thread. Reconnecting continues after the last numbered event."""
 
     def __init__(
         self, service: Service, token: str, conversation: str, after_seq: int = 0, **options: Any
@@ -128,7 +128,7 @@ class SocketReader:
         self.wait_for(lambda story: story.has_ended(run_id), f"run {run_id} ends")
 
     def wait_until_subscribed(self) -> None:
-        """Wait until nothing that is said from now on is missed: frames are answered in their order."""
+        """Wait until the subscription is active. A pong proves it, because frames are answered in order."""
         self.tell({"type": "ping"})
         self.wait_for(lambda story: any(each["type"] == "pong" for each in story.notices), "a pong")
 
@@ -143,7 +143,7 @@ class SocketReader:
 
 
 class SseReader:
-    """`GET …/events`; a thread reads it. Reconnecting sends Last-Event-ID."""
+    """A stream of `GET …/events`, read by a thread. Reconnecting sends Last-Event-ID."""
 
     def __init__(self, service: Service, token: str, conversation: str, after_seq: int = 0) -> None:
         self.service, self.token, self.conversation = service, token, conversation

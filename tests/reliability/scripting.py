@@ -1,4 +1,4 @@
-"""A model that answers each question by what is in it, so that runs of one test never take the answers of another."""
+"""A model that chooses answers by a key in the question, so that no test gets the answers of another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers = count(1)
 
 
 def new_key(what: str) -> str:
-    """Return a word that stands nowhere else; a question that contains it gets the answers scripted for it."""
+    """Return a unique word. A question that contains it gets the answers scripted for it."""
     return f"{what}-{next(_numbers):04d}-key"
 
 
@@ -27,8 +27,8 @@ KEY = re.compile(r"\S+-\d{4}-key")
 
 
 class Script:
-    """`answer(key, first, second)`: the first request with the key gets the first, all later ones the last. A function
-    is called when its request has come, before it is answered."""
+    """Answers by key. After `answer(key, first, second)`, the first request with the key gets `first`, all later ones
+    `second`. A function is called when its request arrives, before it is answered."""
 
     def __init__(self, server: ModelServer) -> None:
         self.server = server
@@ -57,8 +57,7 @@ class Script:
 
     @staticmethod
     def _key_of(request: RecordedRequest) -> str:
-        """Return the key in the newest message that has one. What was recalled is left out: it has keys of other
-        chats."""
+        """Return the key in the newest message that has one. Skip recalled text, which contains keys of other chats."""
         for message in reversed(request.user_messages):
             if found := KEY.findall(str(message["content"])):
                 return str(found[-1])
@@ -74,7 +73,7 @@ def scripted_model() -> Iterator[Script]:
 
 
 def slowly(text: str, rate: float = 20.0) -> Behaviour:
-    """Return an answer of this many words a second, so that no time-out for a silent model is met."""
+    """Return an answer at `rate` words per second, so that no timeout for a silent model occurs."""
     return says(text, rate=rate)
 
 

@@ -1,4 +1,4 @@
-"""Accepted means stored, once, in order: whatever is killed, however often and from wherever it is sent."""
+"""Accepted messages are stored once and in order, despite killed processes, repeated sends and concurrent senders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers.websocket import connect
 
 
 @pytest.mark.mechanism("contract.accepted")
-def test_an_acknowledged_message_of_a_socket_survives_kill_9(
+def test_a_message_acknowledged_over_a_socket_survives_kill_9(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("socket")
@@ -44,7 +44,7 @@ def test_an_acknowledged_message_of_a_socket_survives_kill_9(
 
 
 @pytest.mark.mechanism("contract.once")
-def test_concurrent_duplicates_over_all_web_processes_get_one_answer(
+def test_concurrent_duplicates_at_all_web_processes_get_one_answer(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("twice")
@@ -64,13 +64,13 @@ def test_concurrent_duplicates_over_all_web_processes_get_one_answer(
     facts = reader.story.facts
     assert [fact["run_id"] for fact in facts if fact["type"] == "run.started"] == [run_id]
     assert len(alice.messages(conversation)) == 2
-    # A machine so busy that the model's first word comes too late has the one run ask once more, and says so.
+    # On a busy machine the model's first word may come too late. The run then retries, with an event for each retry.
     repeated = [fact for fact in facts if fact["type"] == "run.notice" and fact["kind"] == "retrying"]
     assert len(script.requests(key)) == 1 + len(repeated), facts
 
 
 @pytest.mark.mechanism("contract.once")
-def test_a_key_holds_over_a_restart_in_the_header_and_in_the_body(
+def test_an_idempotency_key_in_the_header_or_body_survives_a_restart(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("held")
@@ -93,10 +93,10 @@ def test_a_key_holds_over_a_restart_in_the_header_and_in_the_body(
 
 
 @pytest.mark.mechanism("contract.order")
-def test_positions_and_facts_have_no_gaps_when_everybody_sends_at_once(
+def test_concurrent_sends_leave_no_gaps_in_positions_and_events(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
-    """Two processes, eight senders, one conversation: refused are only those who came while an answer was written."""
+    """Eight senders use one conversation over two processes. Only messages sent during an answer are refused."""
     conversation = alice.new_conversation()
     key = new_key("order")
 

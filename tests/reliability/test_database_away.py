@@ -1,4 +1,4 @@
-"""The database drops every connection, or is locked for a while: answers being written wait for it."""
+"""The database drops all connections, is locked or is down for a while. Answers in progress wait for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
 
-def test_cut_connections_cost_no_answer(
+def test_answers_survive_dropped_database_connections(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("cut")
@@ -56,8 +56,8 @@ def test_cut_connections_cost_no_answer(
         reader.close()
 
 
-def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, script: Script) -> None:
-    """Somebody copies the file: reads go on, writes wait, nothing is refused or lost."""
+def test_writes_wait_for_a_locked_database(embedded: Installation, alice: Person, script: Script) -> None:
+    """E.g. while the file is copied: reads continue, writes wait, nothing is refused or lost."""
     key = new_key("locked")
     text = words(60)
     script.answer(key, replace(slowly(text, rate=20), hold_after=5))
@@ -80,10 +80,10 @@ def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, 
 
 
 @pytest.mark.mechanism("contract.lease")
-def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
+def test_a_process_that_cannot_renew_its_lease_finishes_its_answer(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
-    """Nothing can be written for longer than a lease, while the model goes on: what is shown is stored afterwards."""
+    """The database is locked for longer than a lease while the model writes. The shown text is stored afterwards."""
     key = new_key("lease")
     outage = words(round(15 * LEASE_S * 1.4))
     text = f"{words(5)} {outage} and the end."
@@ -107,7 +107,7 @@ def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
 
 
 def lock_database(embedded: Installation) -> sqlite3.Connection:
-    """Return a connection that holds the only writer's lock."""
+    """Return a connection that holds SQLite's write lock."""
     path = Path(embedded.env["DATA_DIR"]) / "palimpsest.sqlite3"
     lock = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
@@ -116,14 +116,14 @@ def lock_database(embedded: Installation) -> sqlite3.Connection:
 
 @pytest.mark.mechanism("contract.errors")
 @pytest.mark.parametrize("away", [Postgres.ended, Postgres.frozen], ids=["ended", "frozen"])
-def test_without_postgresql_everybody_is_told_and_nothing_is_lost(
+def test_without_postgresql_clients_get_an_error_and_nothing_is_lost(
     production: Installation,
     alice: Person,
     script: Script,
     postgres: Postgres,
     away: Callable[[Postgres], AbstractContextManager[None]],
 ) -> None:
-    """Over REST, the socket and the pages; an answer that is being written goes on."""
+    """REST, the socket and the pages report the error. An answer in progress continues."""
     key = new_key("away")
     text = words(120)
     script.answer(key, slowly(text, rate=10))

@@ -1,4 +1,4 @@
-"""What is deleted stays deleted, whoever is writing to it; what is written to is not cleaned up."""
+"""A deleted conversation stays deleted despite concurrent writes. The clean-up spares conversations in use."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def assert_gone(installation: Installation, person: Person, conversation: str, k
 
 
 @pytest.mark.mechanism("contract.deletion")
-def test_a_running_answer_cannot_bring_its_conversation_back(
+def test_a_running_answer_cannot_restore_its_deleted_conversation(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
-    """Deleted through the other process, while the answer is being written and stored here."""
+    """The other process deletes the conversation while this one writes and stores the answer."""
     key = new_key("deleted")
     script.answer(key, slowly(f"{key} {words(2_000)}", rate=25))
     conversation = alice.new_conversation(title=key)
@@ -76,7 +76,7 @@ def test_a_running_answer_cannot_bring_its_conversation_back(
 
 
 @pytest.mark.mechanism("contract.deletion")
-def test_a_summary_being_written_cannot_bring_its_conversation_back(
+def test_a_running_summary_cannot_restore_its_deleted_conversation(
     installation: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("deleted-summary")
@@ -94,7 +94,7 @@ def test_a_summary_being_written_cannot_bring_its_conversation_back(
         assert_gone(installation, alice, conversation, key)
 
 
-def test_sends_and_deletions_at_once_leave_either_everything_or_nothing(
+def test_sends_concurrent_with_deletions_leave_no_conversation_or_run(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("either")
@@ -129,15 +129,15 @@ clean_up()
 
 
 @pytest.mark.mechanism("contract.retention")
-def test_the_clean_up_never_takes_what_is_being_written_to(
+def test_the_clean_up_spares_conversations_in_use(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
-    """A month old, and in the moment of the clean-up somebody comes back to half of them."""
+    """The conversations are a month old. During the clean-up, half of them get a new message."""
     key = new_key("aged")
     conversations = [alice.new_conversation(title=f"{key} {at}") for at in range(CONVERSATIONS)]
     pinned, busy = alice.new_conversation(title=f"{key} pinned"), alice.new_conversation(title=f"{key} busy")
     alice.client.patch(f"/api/v1/conversations/{pinned}", json={"pinned": True})
-    script.answer(key, slowly(words(400), rate=4))  # longer than a busy machine takes for the rest
+    script.answer(key, slowly(words(400), rate=4))  # longer than the rest of the test on a busy machine
     run = alice.send(busy, key)
     everything = [*conversations, pinned, busy]
     with ThreadPoolExecutor(1) as threads:
@@ -163,14 +163,13 @@ def test_the_clean_up_never_takes_what_is_being_written_to(
 
 
 def come_back(person: Person, conversations: list[str], cleaning: Future[str]) -> dict[str, httpx2.Response]:
-    """Send one message to each conversation, one after the other, from the moment they are old until the clean-up is
-    over."""
+    """Send one message to each conversation, one after another, as soon as they are old. Then wait for the clean-up."""
     path = f"/api/v1/conversations/{conversations[0]}"
     young = person.client.get(path).json()["last_activity_at"]
     while person.client.get(path).json().get("last_activity_at") == young:
         if cleaning.done():
-            cleaning.result()  # raises what went wrong
-        time.sleep(0.01)  # or the clean-up's process, which starts meanwhile, gets half the time
+            cleaning.result()  # Raises the clean-up's error, if any.
+        time.sleep(0.01)  # Leaves CPU time to the process of the clean-up, which is starting.
     answers = {}
     for conversation in conversations:
         answers[conversation] = person.post(conversation, "I am back", ASYNC)

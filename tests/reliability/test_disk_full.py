@@ -1,4 +1,4 @@
-"""No room on the disk: everybody is told so in a sentence, nothing is half stored, and it goes on when there is room."""
+"""On a full disk requests fail with a clear message and store nothing in part. They work again once there is space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def upload(person: Person, content: bytes) -> httpx2.Response:
 
 
 @pytest.mark.mechanism("contract.errors")
-def test_a_full_disk_is_told_and_leaves_no_trace(
+def test_a_full_disk_is_reported_and_leaves_no_partial_data(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("full")

@@ -1,4 +1,4 @@
-"""SIGTERM: answers finish or are marked interrupted with their text, everybody is told, and the exit code is 0."""
+"""On SIGTERM answers finish or are interrupted with their text, clients are notified, and the exit code is 0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers.websocket import connect
 RESTARTING = 1012
 
 
-def test_a_polite_end_loses_no_word_and_tells_everybody(
+def test_a_graceful_shutdown_keeps_all_text_and_notifies_all_clients(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     short, long = new_key("short"), new_key("long")
@@ -64,10 +64,10 @@ def test_a_polite_end_loses_no_word_and_tells_everybody(
         assert stored.startswith(reader.story.streamed[interrupted["answer_id"]])
 
 
-def test_what_is_sent_while_it_drains_is_stored_and_answered_later(
+def test_a_message_sent_during_draining_is_stored_and_answered_later(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
-    """Over a socket that is still open: no new connection is taken."""
+    """The message arrives over an open socket, because new connections are refused."""
     key, late = new_key("busy"), new_key("late")
     script.answer(key, slowly(words(2_000), rate=25))
     script.answer(late, "Answered later.")
@@ -88,7 +88,7 @@ def test_what_is_sent_while_it_drains_is_stored_and_answered_later(
     assert [message["content"] for message in alice_elsewhere.messages(other)] == [late, "Answered later."]
 
 
-def test_a_worker_that_is_asked_to_end_finishes_its_summary(
+def test_a_worker_finishes_its_summary_on_sigterm(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("warm")

@@ -1,4 +1,4 @@
-"""What was told, summarised, remembered, recalled and searched for by a tool is nowhere once it is forgotten."""
+"""Forgotten text is deleted from messages, summaries, memory, recalled text and tool searches alike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOLD = f"My dentist is called Dr {NAME}, in Elm Street 14."
 
 
 @pytest.mark.mechanism("forgetting.everywhere")
-def test_nothing_of_it_is_in_any_column_file_or_queue(
+def test_forgotten_text_is_in_no_column_file_or_queue(
     installation: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("forgotten")

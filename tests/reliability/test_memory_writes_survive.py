@@ -1,4 +1,4 @@
-"""kill -9 at each step of a memory write leaves exactly one entry: in the rows, in its file, in the index."""
+"""kill -9 at any step of a memory write leaves exactly one entry in the rows, in its file and in the index."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def writes(installation: Installation) -> Iterator[WriteLock]:
 
 
 @pytest.mark.mechanism("memory.killed")
-def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
+def test_a_worker_killed_at_each_step_of_a_memory_write_leaves_one_entry(
     installation: Installation,
     alice: Person,
     script: Script,
@@ -69,20 +69,20 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
     conversation = long_conversation(alice, key)
     compaction = compact(alice, conversation)
 
-    # The model has answered, and nothing can be committed.
+    # Kill after the model's answer and before the commit.
     script.wait_for_request(key, "summary", event="finished")
     installation.kill_workers()
     writes.release()
     installation.start()
     assert "LOST" not in str(alice.entries(conversation))
 
-    # Committed, and not in the file.
+    # Kill after the commit and before the file is written.
     alice.wait_for_compaction(conversation, compaction, "done")
     [entry] = stored_entries(installation, alice, conversation)
     installation.kill_workers()
     assert daily_sections(installation, conversation) == 0
 
-    # In the middle of the file.
+    # Kill while the file is being written.
     file = folder / f"{entry['day']}.md"
     with unread_draft(file):
         files.release()
@@ -92,7 +92,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
         installation.kill_workers()
     assert conversation not in (file.read_text() if file.exists() else "")
 
-    # In the file, and the row does not know it.
+    # Kill after the file is written and before the row records it.
     files.take()
     installation.start()
     writes.take()
@@ -105,7 +105,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
     hurry(installation)
     wait_for(lambda: told(alice, conversation), what="the row knows it")
 
-    # And delivered again, when all is done.
+    # Deliver the task again after everything is done.
     if installation.is_production:
         send_task(installation, "chatapp.compaction.tasks.compact", compaction)
         send_task(installation, "chatapp.operations.tasks.sweep")
@@ -115,7 +115,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
 
 
 def hurry(installation: Installation) -> None:
-    """Send the sweep's task to the worker; embedded, the clock's own sweep has to do."""
+    """Send the sweep's task to the worker. The embedded installation has to wait for its periodic sweep."""
     if installation.is_production:
         send_task(installation, "chatapp.operations.tasks.sweep")
 
@@ -166,7 +166,7 @@ BEFORE = (
 
 
 @pytest.mark.mechanism("memory.markdown")
-def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_one(
+def test_a_day_whose_writer_is_killed_is_either_the_old_or_the_new_version(
     installation: Installation, alice: Person, files: FileLock, writes: WriteLock, folder: Path
 ) -> None:
     for text in BEFORE:
@@ -176,14 +176,14 @@ def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_
     file = folder / f"{DAY}.md"
     after = changed(before["markdown"])
 
-    # The rows cannot be committed: all of it is as it was.
+    # Kill before the rows are committed: nothing has changed.
     writes.take()
     put_and_kill(installation, alice, after)
     writes.release()
     installation.start()
     assert read_day(alice)["markdown"] == before["markdown"] == file.read_text()
 
-    # They are, and the file is not written: the sweep writes it.
+    # Kill between the commit and the file: the sweep writes the file.
     files.take()
     put_and_kill(installation, alice, after, once=lambda: "storks" in read_day(alice)["markdown"])
     assert file.read_text() == before["markdown"]
@@ -193,7 +193,7 @@ def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_
     assert_changed(alice)
     wait_for(lambda: file.read_text() == read_day(alice)["markdown"], what="it is written")
 
-    # Whoever got no answer sends it again.
+    # A client that got no response retries.
     again = alice.client.put(f"/api/v1/memory/days/{DAY}", json={"markdown": after})
     assert again.status_code == 200, again.text
     assert_changed(alice)
@@ -202,7 +202,7 @@ def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_
 def put_and_kill(
     installation: Installation, alice: Person, markdown: str, once: Callable[[], bool] | None = None
 ) -> None:
-    """Write the day in a request that cannot end, and kill the process after 3 seconds, or `once` something holds."""
+    """Send the day in a request that cannot end. Kill the process after 3 seconds, or when `once` returns true."""
     address = f"/api/v1/memory/days/{DAY}"
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(
@@ -219,7 +219,7 @@ def put_and_kill(
 
 
 def changed(markdown: str) -> str:
-    """Return a day's Markdown with one entry in other words, one removed, and a new one."""
+    """Return a day's Markdown with one entry edited, one removed and one added."""
     assert "cranes" in markdown
     without = markdown.replace("The cranes came back", "The storks came back")
     head, _, rest = without.partition("## ")

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a plan: what was found is kept, and only what was not done is done again."""
+"""After kill -9 in the middle of a plan the results are kept, and only the unfinished steps are repeated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.servers.waiting import wait_for
 GOAL_MET = '{"goal_met": true, "confidence": 1}'
 
 
-def test_a_plan_that_was_cut_off_is_interrupted_with_what_it_found_and_can_be_continued(
+def test_a_killed_plan_keeps_its_results_and_can_be_continued(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key, first, second = new_key("plan"), new_key("first"), new_key("second")
@@ -41,7 +41,7 @@ def test_a_plan_that_was_cut_off_is_interrupted_with_what_it_found_and_can_be_co
     ]
     assert ended["usage"]["input_tokens"] > 0
 
-    # The question of a continued run is ours and has no key: analyst and answer ask with what is there by default.
+    # The service writes the question of a continued run. It has no key, so the analyst and the answer get the defaults.
     continued = alice_elsewhere.act(f"runs/{sent['run_id']}/continue")
     run = alice_elsewhere.wait_for_end(continued["run_id"])
     assert (run["status"], run["mode"]) == ("complete", "plan")

@@ -1,6 +1,6 @@
-"""Whatever a provider does becomes one plain sentence with the text so far, in time, and Retry works afterwards.
+"""Any provider failure becomes one plain sentence in time, the text so far is kept, and Retry works afterwards.
 
-More that a provider may do, while other things break as well: `tests/faults`.
+`tests/faults` combines more provider failures with other failures.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tests.servers.behaviour import ERRORS, Behaviour, says
 
 TEXT = words(12)
 IN_TIME_S = 45
-"""Less than the 60 s after which a provider wants to be asked again."""
+"""How soon the user must see the error."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """`calls` is how often the model is asked before the user is told; `kept` is what stays of its words."""
+    """`calls` counts the model calls before the user sees the error. `kept` is the text that is kept."""
 
     behaviour: Behaviour
     category: str
@@ -92,8 +92,7 @@ def test_a_provider_error_is_one_sentence_and_retry_works(
 
 
 def assert_plain(sentence: str) -> None:
-    """Check that a sentence is for people: no traces, no class names, no words of the provider's; what is safe and what
-    to do."""
+    """Check that a message is for users: short, without tracebacks, class names or markup, and it says what is kept."""
     assert sentence[0].isupper()
     assert sentence.endswith(".")
     assert not [mark for mark in ("Traceback", "Error", "{", "<", "openai", "httpx") if mark in sentence]
@@ -102,7 +101,7 @@ def assert_plain(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("fails_first", ["server", "rate_limit", "overflow_openai", "overflow_llamacpp"])
-def test_what_passes_is_tried_again_before_anybody_is_bothered(
+def test_transient_errors_are_retried_before_the_user_sees_them(
     embedded: Installation, alice: Person, script: Script, fails_first: str
 ) -> None:
     key = new_key("passing")
@@ -121,10 +120,10 @@ def test_what_passes_is_tried_again_before_anybody_is_bothered(
         assert second.messages == first.messages
 
 
-def test_a_window_smaller_than_configured_is_found_out(
+def test_a_smaller_window_than_configured_is_detected(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
-    """The operator entered a larger window than the server has: the answer comes with less context."""
+    """The operator configured a larger window than the server has. The answer comes with less context."""
     key = new_key("smaller")
     script.answer(key, "It fits now.")
     conversation = alice.new_conversation()
@@ -141,10 +140,9 @@ def test_a_window_smaller_than_configured_is_found_out(
 
 
 @pytest.mark.mechanism("contract.errors")
-def test_a_model_server_that_is_down_is_told_at_once(
+def test_a_model_server_that_is_down_is_reported_at_once(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
-    """Nothing listens at the address."""
     conversation = alice.new_conversation()
     embedded.first.manage("shell", "-v", "0", "-c", MOVE.format(url="http://127.0.0.1:9/v1"))
     try:

@@ -1,4 +1,4 @@
-"""Redis is emptied, stopped, frozen and started again: nothing visible is lost, nothing hangs, sends are accepted."""
+"""Redis is emptied, stopped, frozen and restarted: nothing visible is lost, nothing hangs, messages are accepted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stopped(production: Installation) -> Iterator[None]:
 
 @contextmanager
 def frozen(production: Installation) -> Iterator[None]:
-    """Freeze Redis: it accepts connections and never answers, which is worse than being away."""
+    """Freeze Redis: it accepts connections but never answers, which is worse than refusing them."""
     assert production.redis
     assert production.redis.process
     production.redis.process.send_signal(signal.SIGSTOP)
@@ -46,7 +46,7 @@ def flush(production: Installation) -> None:
 
 
 @pytest.mark.mechanism("contract.broker")
-def test_emptying_redis_in_mid_answer_changes_nothing(
+def test_emptying_redis_during_an_answer_loses_no_text(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("flushed")
@@ -68,7 +68,7 @@ def test_emptying_redis_in_mid_answer_changes_nothing(
         reader.close()
 
 
-def test_emptying_redis_in_mid_compaction_changes_nothing(
+def test_emptying_redis_during_a_compaction_loses_no_summary(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("flushed-summary")
@@ -82,10 +82,10 @@ def test_emptying_redis_in_mid_compaction_changes_nothing(
     assert len(alice.wait_for_entries(conversation)) == 1
 
 
-def test_a_worker_whose_redis_stops_in_mid_task_lives_on(
+def test_a_worker_survives_a_redis_outage_during_a_task(
     production: Installation, alice: Person, script: Script
 ) -> None:
-    """One of its two processes has a task to acknowledge, the other one waits for Redis."""
+    """One of the worker's two processes has a task to acknowledge, the other waits for Redis."""
     key = new_key("mid-task")
     script.answer(key, slowly(f"The user counts notes. {key} {words(40, 'fact')}", rate=13), kind="summary")
     slow, given_meanwhile = long_conversation(alice, key), long_conversation(alice, new_key("meanwhile"))
@@ -101,7 +101,7 @@ def test_a_worker_whose_redis_stops_in_mid_task_lives_on(
     assert production.worker.is_running
 
 
-def test_work_given_after_an_emptied_redis_is_done(
+def test_tasks_sent_after_redis_was_emptied_are_done(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("after-flush")
@@ -112,7 +112,7 @@ def test_work_given_after_an_emptied_redis_is_done(
 
 @pytest.mark.mechanism("contract.broker")
 @pytest.mark.parametrize("away", [stopped, frozen], ids=["stopped", "frozen"])
-def test_without_redis_everything_goes_on_and_everybody_catches_up_after_it(
+def test_without_redis_answers_continue_and_readers_catch_up_afterwards(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script, away
 ) -> None:
     key = new_key("without")
@@ -157,7 +157,7 @@ def unsummarised_key(key: str) -> str:
 
 
 def assert_line_between_processes(production: Installation, alice: Person, script: Script) -> None:
-    """Check that words reach the other process live again, for a topic that nobody watched before."""
+    """Check that deltas reach the other process live again, for a conversation without earlier readers."""
     key = new_key("back")
     script.answer(key, slowly(words(40), rate=40))
     conversation = alice.new_conversation()
@@ -169,7 +169,7 @@ def assert_line_between_processes(production: Installation, alice: Person, scrip
 
 
 def sign_in(production: Installation) -> None:
-    """Sign in as in a browser: allauth counts attempts in the cache."""
+    """Sign in like a browser, because allauth counts the attempts in the cache."""
     with production.first.client() as browser:
         page = browser.get("/accounts/login/")
         assert page.status_code == 200, page.text[:500]
@@ -179,7 +179,7 @@ def sign_in(production: Installation) -> None:
     assert answer.headers["location"] == "/"
 
 
-def test_a_reader_that_came_while_redis_was_away_hears_the_other_process_after_it(
+def test_a_reader_that_connects_without_redis_gets_deltas_once_redis_is_back(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("came")

@@ -1,4 +1,4 @@
-"""Connections end with the rights behind them; only our own pages and programs with a token get one."""
+"""Connections end when their user's rights end. Only our own pages and programs with a token can connect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ApiToken.objects.filter(user__email={revoked!r}).delete()
 
 
 def open_readers(installation: Installation, email: str) -> list[SocketReader | SseReader]:
-    """Return readers of a conversation of this user, at the process where nothing will happen."""
+    """Return readers of a new conversation of this user, connected to the second process."""
     conversation = Person(installation.client(installation.first, email)).new_conversation(title="Mine")
     readers: list[SocketReader | SseReader] = [
         kind(installation.second, installation.tokens[email], conversation)
@@ -47,8 +47,10 @@ def open_readers(installation: Installation, email: str) -> list[SocketReader | 
 
 
 @pytest.mark.mechanism("contract.rights")
-def test_who_loses_their_rights_loses_their_connections(installation: Installation, script: Script) -> None:
-    """By an operator's command in a process of its own; an answer being written for somebody deleted ends, too."""
+def test_users_who_lose_their_rights_lose_their_connections(
+    installation: Installation, script: Script
+) -> None:
+    """An operator's command in another process takes the rights. A deleted user's answer in progress ends, too."""
     key = new_key("leaving")
     script.answer(key, slowly(words(900), rate=25))
     numbers = range(0, 4) if installation.is_production else range(4, 8)
@@ -73,7 +75,9 @@ def test_who_loses_their_rights_loses_their_connections(installation: Installati
         reader.close()
 
 
-def test_signing_out_and_revoking_a_token_end_what_they_opened_elsewhere(installation: Installation) -> None:
+def test_signing_out_or_revoking_a_token_closes_connections_at_other_processes(
+    installation: Installation,
+) -> None:
     session = BrowserSession(installation.first, PEOPLE[1])
     page = connect(
         installation.second.ws_url,
@@ -92,13 +96,13 @@ def test_signing_out_and_revoking_a_token_end_what_they_opened_elsewhere(install
         assert session.call("DELETE", f"/api/v1/tokens/{made.json()['id']}").status_code == 204
         assert program.wait_for_close() == SIGNED_OUT
         socket.send('{"type": "ping"}')
-        receive(socket, "pong")  # another's end is not its own
+        receive(socket, "pong")  # Revoking the token leaves the browser's socket open.
         session.sign_out()
         assert closed_with(socket) == SIGNED_OUT
 
 
 def closed_with(socket, frame: str = "") -> int:
-    """Return the code of the end, which may come before all of `frame` is sent."""
+    """Wait until the socket is closed, perhaps before all of `frame` is sent, and return the code."""
     try:
         if frame:
             socket.send(frame)
@@ -120,16 +124,16 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize("name", ORIGINS)
-def test_a_cookie_is_worth_nothing_to_another_origin(embedded: Installation, name: str) -> None:
+def test_other_origins_cannot_use_a_session_cookie(embedded: Installation, name: str) -> None:
     origin = ORIGINS[name](embedded.first.url)
     assert not is_let_in(embedded, {"Cookie": session_of(embedded)}, origin)
 
 
-def test_the_own_origin_gets_a_socket(embedded: Installation) -> None:
+def test_our_own_origin_can_open_a_socket(embedded: Installation) -> None:
     assert is_let_in(embedded, {"Cookie": session_of(embedded)}, embedded.first.url)
 
 
-def test_the_public_address_is_the_only_origin_where_it_is_known(embedded: Installation) -> None:
+def test_a_configured_public_url_is_the_only_allowed_origin(embedded: Installation) -> None:
     embedded.first.stop()
     embedded.first.env["PUBLIC_URL"] = "https://chat.example.com"
     try:
@@ -169,7 +173,7 @@ def session_of(installation: Installation) -> str:
 _sessions: dict[str, str] = {}
 
 
-def test_a_frame_that_is_too_large_is_told_so(embedded: Installation) -> None:
+def test_a_frame_that_is_too_large_closes_the_socket_with_a_reason(embedded: Installation) -> None:
     headers = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
     with connect(embedded.first.ws_url, additional_headers=headers) as socket:
         assert closed_with(socket, json.dumps({"type": "ping", "padding": "x" * 2**21})) == 1009
@@ -191,9 +195,7 @@ def test_a_frame_that_is_too_large_is_told_so(embedded: Installation) -> None:
         '{"type": "subscribe", "conversation_id": "x", "after_seq": -1}',
     ],
 )
-def test_a_frame_that_makes_no_sense_is_answered_and_the_socket_stays(
-    embedded: Installation, frame: str
-) -> None:
+def test_an_invalid_frame_gets_an_error_and_the_socket_stays_open(embedded: Installation, frame: str) -> None:
     headers = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
     with connect(embedded.first.ws_url, additional_headers=headers) as socket:
         socket.send(frame)
@@ -205,7 +207,7 @@ def test_a_frame_that_makes_no_sense_is_answered_and_the_socket_stays(
 @pytest.mark.parametrize(
     ("content", "client_id"), [("a\x00b", "k"), ("\ud83d", "k"), ("ok", "a\x00b"), ("ok", "\ud83d")]
 )
-def test_bytes_that_no_database_takes_are_refused_or_mended_at_every_door(
+def test_text_that_no_database_can_store_is_refused_or_repaired(
     installation: Installation, content: str, client_id: str
 ) -> None:
     alice = Person(installation.client())

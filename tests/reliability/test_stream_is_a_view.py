@@ -1,4 +1,4 @@
-"""Whatever gets lost, doubled or cut on the way, every reader ends with the stored text."""
+"""Every reader ends with the stored text, even if events are lost, duplicated or cut off on the way."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_readers_at_every_process_end_with_the_stored_text(
 
 
 @pytest.mark.mechanism("contract.view")
-def test_a_reader_that_comes_back_in_mid_answer_goes_on_after_its_last_fact(
+def test_a_reader_that_reconnects_during_an_answer_continues_after_its_last_event(
     installation: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("again")
@@ -70,14 +70,14 @@ def test_a_reader_that_comes_back_in_mid_answer_goes_on_after_its_last_fact(
 
 
 class NeverAsks(SocketReader):
-    """A reader that shows what it is sent and asks for nothing it has missed."""
+    """A reader that never requests missed text."""
 
     def _ask_for_rest(self, message_id: str) -> None:
         pass
 
 
 @pytest.mark.parametrize("kinds", [[NeverAsks], [NeverAsks] * 3, [SseReader]], ids=["one", "three", "sse"])
-def test_who_comes_in_mid_answer_is_sent_what_was_said_before(
+def test_a_reader_that_connects_during_an_answer_gets_the_text_so_far(
     installation: Installation, alice: Person, script: Script, kinds: list[type[NeverAsks | SseReader]]
 ) -> None:
     key = new_key("midway")
@@ -129,7 +129,7 @@ def _has_reset(notices: list[dict[str, object]], conversation: str) -> bool:
 
 @contextmanager
 def doubling(url: str) -> Iterator[list[bytes]]:
-    """Deliver everything twice that one process tells the others. Yield the messages that were doubled."""
+    """Deliver all messages between the processes twice. Yield the messages that were repeated."""
     seen: set[bytes] = set()
     doubled: list[bytes] = []
     stop = threading.Event()
@@ -156,7 +156,7 @@ def doubling(url: str) -> Iterator[list[bytes]]:
         client.close()
 
 
-def test_what_other_processes_tell_twice_is_shown_once(
+def test_duplicate_messages_between_processes_are_shown_once(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("doubled")
@@ -173,12 +173,12 @@ def test_what_other_processes_tell_twice_is_shown_once(
 
 
 @pytest.mark.parametrize("reader_kind", [SocketReader, SseReader])
-def test_what_other_processes_tell_in_vain_is_asked_for(
+def test_readers_recover_text_from_messages_lost_between_processes(
     production: Installation, alice: Person, script: Script, reader_kind: type[SocketReader]
 ) -> None:
-    """The line between the processes is cut in mid-answer: what was said meanwhile is gone for good."""
+    """The connection between the processes is cut during an answer, and messages sent meanwhile are lost."""
     key = new_key("lost")
-    script.answer(key, slowly(" ".join([POEM] * 10), rate=40))  # until it is stopped
+    script.answer(key, slowly(" ".join([POEM] * 10), rate=40))  # runs until it is stopped
     conversation = alice.new_conversation()
     reader = reader_kind(production.second, production.tokens[PEOPLE[0]], conversation)
     sent = alice.send(conversation, key)

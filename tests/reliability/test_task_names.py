@@ -1,4 +1,4 @@
-"""Rows wait for a task by its name alone: a wrong name would be a job that nobody does."""
+"""Tasks are sent by name only, so a wrong name would be a job that never runs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_every_name_that_wakes_a_worker_is_a_registered_task() -> None:
     assert [(place, name) for place, name in calls if name not in app.tasks] == []
 
 
-def test_every_periodic_name_is_a_registered_task() -> None:
+def test_every_periodic_task_is_registered() -> None:
     app.loader.import_default_modules()
     names = [entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()]
     assert [name for name in names if name not in app.tasks] == []
 
 
-def test_every_package_that_has_tasks_is_looked_through() -> None:
+def test_the_tasks_of_every_package_are_registered() -> None:
     app.loader.import_default_modules()
     with_tasks = {
         ".".join(["chatapp", *path.relative_to(CHATAPP).with_suffix("").parts])

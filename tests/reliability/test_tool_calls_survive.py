@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a tool call: it is shown as what it is, and not made again."""
+"""A tool call cut off by kill -9 is shown as interrupted and is not repeated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def post(client: httpx2.Client, path: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.mechanism("contract.tools-once")
-def test_a_call_that_was_under_way_may_have_happened_and_is_not_repeated(
+def test_an_interrupted_tool_call_is_not_repeated(
     service: Service, model: ModelServer, tmp_path: Path
 ) -> None:
     client = service.client_of(ALICE)

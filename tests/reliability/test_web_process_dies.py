@@ -1,4 +1,4 @@
-"""kill -9 of the process that writes: what was shown is stored, every run ends, and everybody can go on."""
+"""After kill -9 of the writing process the shown text is stored, every run ends, and users can continue."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.servers.websocket import connect
 
 RUNS_AT_ONCE = 15
 ANSWER = words(1_500, "漢字🙂")
-"""Written for a minute: what is stored before its end was not stored at its end."""
+"""Takes minutes to write, so that its stored text was not stored at its end."""
 
 
 class Watcher:
-    """Notes how much of each answer was shown."""
+    """Records how many characters of each answer were shown."""
 
     def __init__(self, service: Service, token: str, conversations: list[str]) -> None:
         self.shown: dict[str, int] = {}
@@ -49,7 +49,7 @@ class Watcher:
 
 
 @pytest.mark.mechanism("contract.partial")
-def test_what_was_shown_is_stored_soon_however_many_answers_are_written(
+def test_shown_text_is_stored_soon_even_with_many_concurrent_answers(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("many")
@@ -90,7 +90,7 @@ def test_an_interrupted_answer_can_be_continued_and_retried(
     more = alice_elsewhere.act(f"runs/{sent['run_id']}/continue")
     assert alice_elsewhere.wait_for_end(more["run_id"])["status"] == "complete"
     asked = script.requests(key)[-1].messages
-    # What was recalled, for the question and for going on, may stand between.
+    # Recalled text, for the question and for the continuation, may come in between.
     begun = [message["content"] for message in asked[:-1] if message["role"] == "assistant"][-1]
     assert begun.startswith("word0 "), asked
     assert "word5" in begun, asked
@@ -104,17 +104,18 @@ def test_an_interrupted_answer_can_be_continued_and_retried(
 
 
 @pytest.mark.mechanism("contract.ends")
-def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
+def test_another_process_ends_the_runs_of_a_dead_one_and_notifies_readers(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
-    """Nobody restarts the dead process, and there is no beat."""
+    """The dead process is not restarted, and beat is stopped."""
     key = new_key("reaped")
     script.answer(key, slowly(words(2_000), rate=20))
     conversation = alice.new_conversation()
     reader = SocketReader(production.second, production.tokens[PEOPLE[0]], conversation)
     sent = alice.send(conversation, key)
     reader.wait_for(lambda story: story.texts, "the first words")
-    alice.wait_for_text(conversation, sent["answer_id"], "word0")  # what is shown may be a second ahead
+    # The shown text may be a second ahead of the stored one.
+    alice.wait_for_text(conversation, sent["answer_id"], "word0")
     assert production.beat
     production.beat.stop()
     kill_group(production.first)
@@ -127,10 +128,10 @@ def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
 
 
 @pytest.mark.mechanism("contract.lease")
-def test_a_queued_run_whose_process_died_is_taken_up_by_another(
+def test_a_queued_run_of_a_dead_process_is_taken_over_by_another(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
-    """The process is frozen with the commit done and nothing begun, then killed."""
+    """The process ends after its commit, before it starts the run."""
     key = new_key("adopted")
     script.answer(key, "Taken up.")
     conversation = alice.new_conversation()
@@ -139,7 +140,7 @@ def test_a_queued_run_whose_process_died_is_taken_up_by_another(
     assert alice_elsewhere.text(conversation, sent["answer_id"]) == "Taken up."
 
 
-def test_a_queued_run_is_taken_up_after_a_restart_however_late(
+def test_a_queued_run_is_started_after_a_restart_however_late(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("restarted")
@@ -155,8 +156,8 @@ def test_a_queued_run_is_taken_up_after_a_restart_however_late(
 def queue_without_start(
     installation: Installation, conversation: str, text: str, age_s: int = 0
 ) -> dict[str, str]:
-    """Store what a process leaves that dies between its commit and the start of the run. Return the ids of the run and
-    the answer."""
+    """Store the rows that a process leaves if it dies between its commit and the start of the run. Return the ids of
+    the run and the answer."""
     code = f"""
 from datetime import timedelta
 from chatapp.operations import clock
@@ -182,7 +183,7 @@ print("receipt", receipt.run_id, receipt.answer_id)
         ("\ufeffmark \u2028line", "\ufeffmark \u2028line"),
     ],
 )
-def test_text_that_no_database_takes_is_mended_and_holds_up_nothing(
+def test_an_answer_that_no_database_can_store_is_repaired_and_shown(
     installation: Installation, alice: Person, script: Script, said: str, stored: str
 ) -> None:
     key = new_key("odd")
@@ -197,7 +198,7 @@ def test_text_that_no_database_takes_is_mended_and_holds_up_nothing(
     reader.close()
 
 
-def test_an_error_with_text_that_no_database_takes_ends_its_run(
+def test_a_provider_error_that_no_database_can_store_ends_its_run(
     installation: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("odd-error")

@@ -1,4 +1,4 @@
-"""Summaries are written once: whatever happens to workers, to the broker's messages and to the summary model."""
+"""Each summary is written once, whatever happens to workers, the broker's messages and the summary model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def assert_written_once(installation: Installation, alice: Person, conversation:
 
 
 @pytest.mark.mechanism("cowagent.daily-file")
-def test_a_summary_whose_worker_died_is_written_by_another_once(
+def test_a_summary_whose_worker_died_is_written_once_by_another(
     installation: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("worker-died")
@@ -54,7 +54,7 @@ def test_a_summary_whose_worker_died_is_written_by_another_once(
 
 
 @pytest.mark.mechanism("ours.one-checkpoint")
-def test_one_task_delivered_to_many_workers_is_done_once(
+def test_a_task_delivered_several_times_is_done_once(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("doubled")
@@ -107,7 +107,7 @@ UNUSABLE = {
 
 @pytest.mark.mechanism("contract.summary")
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_an_unusable_summary_is_never_used_and_the_extractive_one_says_why(
+def test_an_extract_replaces_an_unusable_summary_and_gives_the_reason(
     embedded: Installation, alice: Person, script: Script, name: str
 ) -> None:
     behaviour, why = UNUSABLE[name]
@@ -130,7 +130,7 @@ def test_an_unusable_summary_is_never_used_and_the_extractive_one_says_why(
     assert len(alice.messages(conversation)) == 42, "the originals stay"
 
 
-def test_a_summary_model_with_a_smaller_window_is_asked_again_for_less(
+def test_a_summary_request_is_retried_for_a_model_with_a_smaller_window(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("smaller-window")
@@ -142,10 +142,10 @@ def test_a_summary_model_with_a_smaller_window_is_asked_again_for_less(
     assert len(script.requests(key, "summary")) == 2
 
 
-def test_nothing_is_summarised_twice_when_a_conversation_grows(
+def test_no_message_is_summarised_twice_as_a_conversation_grows(
     installation: Installation, alice: Person, script: Script
 ) -> None:
-    """Each message is read by the summary model once: a later summary grows from the one before."""
+    """The summary model reads each message once, because a later summary extends the earlier one."""
     key = new_key("grows")
     script.answer(key, *[says(f"Summary {number} of {key}.") for number in range(1, 4)], kind="summary")
     conversation = long_conversation(alice, key, count=60)
@@ -166,10 +166,10 @@ def test_nothing_is_summarised_twice_when_a_conversation_grows(
     assert len(alice.entries(conversation)) == 2
 
 
-def test_a_worker_that_dies_over_it_again_and_again_gives_it_up(
+def test_a_compaction_that_keeps_killing_workers_is_given_up(
     production: Installation, alice: Person, script: Script
 ) -> None:
-    """Whatever kills the workers, the model is not asked for ever."""
+    """The model must not be called endlessly, whatever kills the workers."""
     key = new_key("killer")
     script.answer(key, slowly(words(300), rate=10), kind="summary")
     conversation = long_conversation(alice, key)
@@ -187,7 +187,7 @@ def test_a_worker_that_dies_over_it_again_and_again_gives_it_up(
 def sweep_until(
     production: Installation, alice: Person, conversation: str, script: Script, key: str, attempt: int
 ) -> None:
-    """Send sweeps as beat does, only more often, until somebody has taken the compaction up again."""
+    """Send sweeps like beat, but more often, until a worker has taken up the compaction again."""
 
     def was_taken_up() -> bool:
         send_task(production, "chatapp.operations.tasks.sweep")

@@ -13,7 +13,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.recall.actions.indexing import index_conversation
-from chatapp.recall.selectors.unindexed import conversations_behind, overlooked_conversations
+from chatapp.recall.selectors.unindexed import overlooked_conversations, unindexed_conversations
 from chatapp.recall.selectors.user_index import open_index
 from tests.memory_store.rows import new_conversation, say
 
@@ -46,7 +46,7 @@ def test_unindexed_conversations_are_found_by_a_partial_index(alice: User) -> No
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE chatapp_conversation")  # else the table seems small, and any index will do
     with plans() as found:
-        conversations_behind(alice.pk)
+        unindexed_conversations(alice.pk)
         overlooked_conversations(clock.now())
     assert "conversation_behind" in found[0]
     assert "conversation_overlooked" in found[1] or "conversation_behind" in found[1]

@@ -1,4 +1,4 @@
-"""A coroutine run on a thread of its own: an open browser leaves an event loop running on the thread of the tests."""
+"""Runs a coroutine on its own thread, because an open browser leaves an event loop running on the tests' thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the scripted model server answers one request: a plain value, so that JSON can carry it too."""
+"""The scripted model server's answer to one request, as a plain value that can also be read from JSON."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ Fault = Literal[
     "", "cut", "no_finish", "broken_json", "html", "empty", "error_chunk", "refuse", "two_lines", "lost_event"
 ]
 GOES_ON: frozenset[Fault] = frozenset({"two_lines", "lost_event"})
-"""Faults of a single event, after which the answer goes on to its end."""
+"""Faults of a single event, after which the answer continues to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """An answer. The default is twenty words as fast as the socket takes them.
+    """An answer. The default is twenty words, sent as fast as the socket accepts them.
 
-    `text` None means `tokens` made-up words. `rate` is tokens a second, 0 as fast as possible. `hold_after` stops after
-    so many tokens (0: before the first) until the server is released. `fault` happens after `fault_after` tokens:
-    cut (the connection breaks), no_finish (ends politely without finish_reason), broken_json, error_chunk
-    (an `error` object in the stream), html and empty (the whole body), refuse (closed before any answer), two_lines
-    (one event in two `data:` lines), lost_event (one event is cut short, the others follow).
+    If `text` is None, the answer is `tokens` made-up words. `rate` is in tokens per second, 0 is as fast as possible.
+    `hold_after` pauses after that many tokens (0: before the first) until the server is released. `fault` occurs after
+    `fault_after` tokens: cut (the connection breaks), no_finish (a clean end without finish_reason), broken_json,
+    error_chunk (an `error` object in the stream), html and empty (the whole body), refuse (closed before any answer),
+    two_lines (one event in two `data:` lines), lost_event (one event is truncated, the others follow).
     """
 
     text: str | None = None
     tokens: int = 20
     is_endless: bool = False
-    """Its last token is said again for ever."""
+    """The last token is repeated forever."""
     rate: float = 0.0
     delay_s: float = 0.0
     tokens_per_write: int = 1
@@ -45,7 +45,7 @@ class Behaviour:
     cached_tokens: int = 0
     sends_usage: bool = True
     usage: Any = None
-    """Sent in place of the true counts."""
+    """Sent instead of the real counts."""
     error_if_field: str | None = None
 
     def slower(self, rate: float, delay_s: float = 0.0) -> Behaviour:
@@ -53,8 +53,7 @@ class Behaviour:
 
 
 def read_behaviour(data: Mapping[str, Any]) -> Behaviour:
-    """Return a behaviour from JSON. Raise ValueError for an unknown name, so that a black-box test cannot misspell its
-    script."""
+    """Return a behaviour from JSON. Raise ValueError for an unknown field, so that a misspelt script fails."""
     unknown = set(data) - {field.name for field in fields(Behaviour)}
     if unknown:
         raise ValueError(f"unknown behaviour fields: {', '.join(sorted(unknown))}")

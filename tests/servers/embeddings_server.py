@@ -1,7 +1,7 @@
-"""An OpenAI-compatible embeddings endpoint on a real socket whose vectors know a few synonyms, and nothing else.
+"""An OpenAI-compatible embeddings endpoint on a real socket. Its vectors know only the synonyms in `concepts`.
 
-A text's vector is the sum of its words' vectors; a word's is drawn from its own letters, or from its concept's. So two
-texts are near when they share words or concepts, as with a real model, only that the concepts are written down here.
+A text's vector is the sum of its words' vectors. A word's vector is pseudo-random, seeded with its concept or else the
+word itself, so that texts with common words or concepts are near each other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _draw(word: str, dimensions: int) -> list[float]:
 
 
 class EmbeddingsServer:
-    """`requests` are the bodies it was sent; `is_down` makes it fail, `refused` are texts that it refuses."""
+    """`requests` holds the bodies received. `is_down` makes requests fail, a text in `refused` fails its request."""
 
     def __init__(self, concepts: Mapping[str, Sequence[str]], api_key: str = "") -> None:
         self.concept_of = {word: name for name, words in concepts.items() for word in words}

@@ -1,8 +1,8 @@
-"""Starts our programs from a process that has imported them: a start costs a tenth.
+"""Starts our programs as forks of a process that has already imported them, in a tenth of the time.
 
-One process imports the libraries. From it another one is forked, a template, which imports the service: programs begin
-as its forks, and read all settings anew. A program whose environment changes a setting that was read during the import
-gets a template of its own. All workers of a run of pytest share these processes, which listen on sockets in one folder.
+One process imports the libraries. A template, forked from it, imports the service. Programs are forks of the template
+and read all settings again. A program whose environment changes a setting that was read during the import gets its own
+template. All pytest workers of a run share these processes, which listen on sockets in one folder.
 """
 
 from __future__ import annotations
@@ -90,26 +90,26 @@ IMPORTED = (
     "twisted.internet.unix",
     "twisted.web.http",
 )
-"""Each can be imported without settings, starts no thread and opens nothing; so can every module of our packages WHOLE."""
+"""Importing these needs no settings, starts no thread and opens no file. The same is true of all modules in WHOLE."""
 READ_AT_THE_START = ("PYTHON", "LD_", "MALLOC_", "LANG", "LC_", "OTEL_", "TZ")
-"""How the names begin that an interpreter or a library reads as it starts: with these a process begins from nothing."""
+"""Prefixes of variables that an interpreter or a library reads at its start. A process that sets one is not forked."""
 FREE = {"DATA_DIR", "DATABASE_URL", "LLM_MODEL", "OPENAI_BASE_URL", "REDIS_URL"}
-"""What differs most often: a template is not asked again about an environment that differs from a former one in nothing
-else. No module reads these during the import, which each start checks."""
+"""Variables that differ most often. Environments that differ in nothing else share a template without another check.
+No module reads these during the import, which each start verifies."""
 KINDS = ("DATABASE_URL", "REDIS_URL")
-"""Which library a service uses depends on whether these are set."""
+"""Whether these are set decides which libraries a service uses."""
 MOST_TEMPLATES = 6
 LOOK_EVERY_S = 0.01
 ALONE_S = 5.0
-"""How long a process that others are forked from waits for the next worker after the last one has gone."""
+"""How long a process that others are forked from waits for another worker after the last one has disconnected."""
 REFUSED = 3
-"""The exit code of a template whose environment the settings refuse."""
+"""The exit code of a template if the settings reject its environment."""
 DIFFERS = 4
 """The exit code of a fork whose environment changes a setting that its template read during the import."""
 
 
 class Forked:
-    """What of `subprocess.Popen` the tests use."""
+    """A forked process, with the part of `subprocess.Popen` that the tests use."""
 
     def __init__(self, server: ForkServer, pid: int) -> None:
         self.server, self.pid = server, pid
@@ -156,7 +156,7 @@ LOCK = threading.Lock()
 
 @cache
 def sockets() -> Path:
-    """Return the folder of the sockets of this run of pytest, which only its account can read."""
+    """Return the folder of this pytest run's sockets. Only its own account can read it."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid4().hex
     folder = Path(tempfile.gettempdir()) / f"palimpsest-forks-{run}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -165,7 +165,7 @@ def sockets() -> Path:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let no other worker of this run look for a process meanwhile, or start one."""
+    """Keep the other workers of this run from looking for a process or starting one."""
     folder = os.open(sockets(), os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -175,7 +175,7 @@ def alone() -> Iterator[None]:
 
 
 def connect(path: Path) -> ForkServer | None:
-    """Return None where nobody listens."""
+    """Connect to the process that listens on this socket. Return None if there is none."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(str(path))
@@ -186,7 +186,7 @@ def connect(path: Path) -> ForkServer | None:
 
 
 def listen(path: Path) -> socket.socket:
-    path.unlink(missing_ok=True)  # of one that was killed
+    path.unlink(missing_ok=True)  # A killed process leaves its socket behind.
     door = socket.socket(socket.AF_UNIX)
     door.bind(str(path))
     door.listen()
@@ -216,9 +216,9 @@ def start_libraries(path: Path) -> ForkServer:
 
 
 TEMPLATES: dict[Path, ForkServer] = {}
-"""The processes that have imported the service and this worker has used, oldest first, by their sockets."""
+"""The templates that this worker has used, by socket, oldest first."""
 FOUND: dict[frozenset[tuple[str, str]], ForkServer] = {}
-"""Where programs of an environment are forked from."""
+"""The process to fork programs from, by the part of their environment that matters."""
 
 
 def server_for(env: Mapping[str, str]) -> ForkServer:
@@ -244,7 +244,7 @@ def find_template(kinds: str, env: Mapping[str, str]) -> ForkServer | None:
 
 
 def add_template(kinds: str, env: Mapping[str, str]) -> ForkServer | None:
-    """Return None where the settings refuse the environment."""
+    """Start another template. Return None if the settings reject the environment."""
     path = next(path for n in count() if not (path := sockets() / f"{kinds}-{n}").exists())
     template = start_template(path, env)
     if template is not None:
@@ -279,7 +279,7 @@ def fork(
     errors: Path,
     stdin: Path = Path(os.devnull),
 ) -> Forked:
-    """Begin `python ARGUMENTS` (a file, or `-m` and a module) in the root of the checkout; its output goes to files."""
+    """Start `python ARGUMENTS` (a file, or `-m` and a module) in the root of the checkout, with its output in files."""
     with LOCK:
         server = server_for(env)
     files = [str(path.absolute()) for path in (stdin, said, errors)]
@@ -287,13 +287,13 @@ def fork(
 
 
 def can_be_forked(env: Mapping[str, str]) -> bool:
-    """Return whether `env`, which a process has besides our environment, is read only after the start."""
+    """Return whether no variable of `env`, which a process gets besides our environment, is read at its start."""
     return not any(name.startswith(READ_AT_THE_START) for name in env)
 
 
 def serve(door: socket.socket) -> dict[str, Any] | None:
-    """Answer whoever connects, until nobody has been there for ALONE_S. Return None then, and in each new process what
-    it was forked for."""
+    """Answer requests until no worker has been connected for ALONE_S, then return None. In each new process, return the
+    request that it was forked for."""
     asking: dict[socket.socket, TextIO] = {}
     with door:
         while ready := select.select([door, *asking], [], [], None if asking else ALONE_S)[0]:
@@ -313,24 +313,24 @@ def serve(door: socket.socket) -> dict[str, Any] | None:
 
 
 def answer(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any] | None:
-    """Answer with an exit code, or the id of a new process; in that process, return what it was forked for."""
+    """Send an exit code, or the id of a new process. In that process, return the request that it was forked for."""
     if "poll" in request:
         number = poll(request["poll"])
     elif not (number := fork_leader()):
         return request
-    with suppress(OSError):  # whoever asked was killed: their connection ends as it is read next
+    with suppress(OSError):  # If the worker was killed, the next read closes its connection.
         connection.sendall(json.dumps(number).encode() + b"\n")
     return None
 
 
 def leave(path: Path) -> None:
     path.unlink(missing_ok=True)
-    with suppress(OSError):  # others are still there
+    with suppress(OSError):  # The folder may contain other sockets.
         path.parent.rmdir()
 
 
 def read_request(requests: TextIO) -> str:
-    """Return one line, or "" where the worker has gone."""
+    """Return one line, or "" if the worker has disconnected."""
     try:
         return requests.readline()
     except ConnectionResetError:
@@ -348,20 +348,20 @@ def poll(pid: int) -> int | None:
 
 
 def fork_leader() -> int:
-    """Fork a process that leads a group of its own by the time this returns."""
+    """Fork a process. When this returns, the process leads its own process group."""
     led, leads = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.setsid()
     os.close(leads)
     if pid:
-        os.read(led, 1)  # ends when the other side is closed there, too
+        os.read(led, 1)  # Returns when the child has closed its end, too.
     os.close(led)
     return pid
 
 
 def become(request: Mapping[str, Any]) -> None:
-    """Turn this process into the one that was asked for."""
+    """Turn this process into the requested program."""
     for number, path in enumerate(request["files"]):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY, 0o666)
         os.dup2(file, number)
@@ -387,7 +387,7 @@ def enter(env: Mapping[str, str]) -> None:
 
 
 def become_template(request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Import the service and answer as `serve` does."""
+    """Import the service, then answer requests like `serve`."""
     enter(request["env"])
     gc.disable()
     try:
@@ -402,7 +402,7 @@ def become_template(request: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def end_as_fitting(env: Mapping[str, str]) -> NoReturn:
-    """End this process with 0 if it could become a program of this environment."""
+    """Exit with 0 if this process could become a program with this environment."""
     enter(env)
     try:
         os._exit(DIFFERS if imported_service.read_settings_anew() else 0)
@@ -411,7 +411,7 @@ def end_as_fitting(env: Mapping[str, str]) -> NoReturn:
 
 
 def keep_as_it_is() -> None:
-    # A reactor's or a thread's state cannot be shared by two processes.
+    # Two processes cannot share the state of a reactor or a thread.
     assert "twisted.internet.reactor" not in sys.modules
     assert threading.active_count() == 1
     gc.freeze()

@@ -19,7 +19,7 @@ _TEXT = "the old writing can still be read under the new one and nothing that wa
 
 
 def split_tokens(text: str) -> list[str]:
-    """Return the words with the white space before them; joined again they are the text."""
+    """Return the words, each with the white space before it. Joined, they are the text again."""
     return re.findall(r"\s*\S+|\s+", text)
 
 
@@ -34,7 +34,7 @@ def answer_text(behaviour: Behaviour) -> str:
 
 
 def estimate_prompt_tokens(body: Mapping[str, Any]) -> int:
-    """Estimate about four characters a token, 765 tokens an image, 4 a message."""
+    """Estimate the prompt at four characters per token, plus 765 tokens per image and 4 per message."""
     total = 0
     for message in body.get("messages", ()):
         total += 4 + len(json.dumps(message.get("tool_calls", ""))) // 4
@@ -52,7 +52,7 @@ def frame_bytes(payload: bytes) -> bytes:
 
 def event_frame(data: Any) -> bytes:
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # Half of a surrogate pair travels as its JSON escape, as it does from real servers.
+    # Send half of a surrogate pair as its JSON escape, as real servers do.
     return frame_bytes(b"data: " + text.encode("utf-8", "backslashreplace") + b"\n\n")
 
 
@@ -68,7 +68,7 @@ def _chunk(model: str, delta: Mapping[str, Any], finish: str | None = None) -> d
 
 @dataclass(frozen=True, slots=True)
 class AnswerFrames:
-    """`opening` comes with the first token; each of `tokens` is one delta; `closing` ends the answer."""
+    """An answer as bytes: `opening` goes before the first token, each of `tokens` is one delta, `closing` ends it."""
 
     opening: bytes
     tokens: tuple[bytes, ...]
@@ -86,7 +86,7 @@ def _tool_frames(behaviour: Behaviour, model: str) -> tuple[bytes, ...]:
         arguments = call.get("arguments", "{}")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         if call.get("is_whole"):
-            # As Gemini's address sends parallel calls: each in one piece, all at one index and without ids.
+            # Gemini's endpoint sends parallel calls this way: each in one piece, all at one index and without ids.
             whole = {"index": 0, "type": "function", "function": {"name": call["name"], "arguments": text}}
             frames.append(event_frame(_chunk(model, {"tool_calls": [whole]})))
             continue

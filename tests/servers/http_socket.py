@@ -1,4 +1,4 @@
-"""A bare HTTP/1.1 connection, cheap enough that the load generator is not what a benchmark measures."""
+"""A minimal HTTP/1.1 server connection, cheap enough not to distort a benchmark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"
 
 
 class HttpConnection(asyncio.Protocol):
-    """Parses requests with a Content-Length; one answer at a time, keep-alive."""
+    """Parses requests with a Content-Length. Answers one at a time, with keep-alive."""
 
     def __init__(
         self,
@@ -95,13 +95,13 @@ class HttpConnection(asyncio.Protocol):
         self.send(status, json.dumps(data).encode(), "application/json", headers)
 
     def finish(self) -> None:
-        """Get ready for the next request of this connection."""
+        """Prepare for the next request on this connection."""
         self.on_lost = self.on_drained = None
         self._busy = False
         if self._buffer:
             self._read_request()
 
     def cut(self) -> None:
-        """Break the connection without a farewell."""
+        """Abort the connection."""
         if self.transport is not None:
             self.transport.abort()

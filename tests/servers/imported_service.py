@@ -1,7 +1,6 @@
-"""The service as it is imported once and then forked: nothing of it belongs to one process, or to one data folder.
+"""Imports the service once, before it is forked. No imported state may depend on one process or one data folder.
 
-It knows which settings were read meanwhile. A process that begins as a fork reads all of them anew, and those that were
-read before must be the same.
+A fork reads all settings again. Those that were read during the import must be unchanged.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ IMPORTED = (
     "django.contrib.auth.views",
     "django.db.migrations.executor",
 )
-"""All that a web process, a worker or a command needs, but for the application and the server around it: they are made
-as their modules are imported."""
+"""What a web process, a worker or a command needs, except the application and the server around it, because importing
+their modules creates them."""
 SETTINGS = "chatapp.settings"
 RENEWED = {"DATABASES", "LOGGING"}
-"""Settings that are read once more: by the connections, which begin anew, and by the set-up that a program begins with."""
+"""Settings that may change, because a fork applies them again: it resets its connections and configures logging."""
 
 variables: dict[str, str] = {}
-"""What the modules have put into the environment."""
+"""The environment variables that modules set during the import."""
 
 
 def is_here() -> bool:
@@ -61,13 +60,13 @@ def import_it() -> None:
 
 
 def settings_read() -> dict[str, object]:
-    """Return those that were read since the settings began: Django keeps each at its first use."""
+    """Return the settings read so far. Django caches each one at its first use."""
     return {name: value for name, value in vars(settings).items() if name != "_wrapped"}
 
 
 def read_settings_anew() -> list[str]:
-    """Make the settings those of the environment as it is now. Return which of those that were read during the import
-    are different now."""
+    """Load the settings from the current environment. Return the names of those that were read during the import and
+    have changed."""
     before = settings_read()
     environment = importlib.import_module("chatapp.operations.environment")
     for known in (environment.shown, environment._from_file):

@@ -1,7 +1,7 @@
-"""What takes seconds to make and is the same for every test, made once and copied.
+"""Makes files once that take seconds to make and are the same for every test. The tests copy them.
 
-Migrated databases are kept below `.pytest_cache` for as long as the migrations, the models and the libraries are the
-same: each run, phase and worker copies them. What depends on more of the code is made once for each run of pytest.
+Migrated databases stay below `.pytest_cache` until the migrations, models or libraries change. Each run, phase and
+worker copies them. Files that depend on more of the code are made once per pytest run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEPT = ROOT / ".pytest_cache" / "databases"
 DECIDING = ("chatapp/migrations/*.py", "chatapp/**/models.py", "chatapp/**/models/*.py", "*.lock")
 SQLITE_NAME = "palimpsest.sqlite3"
 MIGRATED = "migrated"
-"""The database of the PostgreSQL cluster that is a template for others."""
+"""The template database in the PostgreSQL cluster."""
 
 
 def copy_migrated_sqlite(target: Path) -> None:
@@ -31,7 +31,7 @@ def copy_migrated_sqlite(target: Path) -> None:
 
 
 def start_migrated_postgres() -> Postgres:
-    """Return a server of the caller's own, which has the database MIGRATED."""
+    """Start a server for this caller only, with the database MIGRATED."""
     with made_once(KEPT, f"postgres-{state_of_schema()}", _migrate_postgres) as folder:
         server = Postgres(cluster=folder / "data")
         return server.start()
@@ -39,7 +39,7 @@ def start_migrated_postgres() -> Postgres:
 
 @contextmanager
 def made_once(kept: Path, name: str, make: Callable[[Path], None]) -> Iterator[Path]:
-    """Yield the folder that `make` fills. Whoever asks first makes it, others wait; former ones of its kind go."""
+    """Yield the folder that `make` fills. The first caller makes it while others wait, and deletes older ones."""
     kind = name.partition("-")[0]
     kept.mkdir(parents=True, exist_ok=True)
     with (kept / f"{kind}.lock").open("w") as lock:
@@ -49,7 +49,7 @@ def made_once(kept: Path, name: str, make: Callable[[Path], None]) -> Iterator[P
             for former in kept.glob(f"{kind}-*"):
                 shutil.rmtree(former)
             draft = kept / f"{kind}-draft"
-            shutil.rmtree(draft, ignore_errors=True)  # of somebody who was interrupted
+            shutil.rmtree(draft, ignore_errors=True)  # An interrupted run leaves its draft behind.
             draft.mkdir()
             make(draft)
             draft.rename(folder)

@@ -1,4 +1,4 @@
-"""A tool with a lasting effect that takes its time: each call is a line in a file, and the test decides when it ends."""
+"""A slow tool with a side effect: each call appends a line to a file and returns when the test creates another file."""
 
 from __future__ import annotations
 

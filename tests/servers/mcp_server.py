@@ -20,7 +20,7 @@ ASLEEP = "It sleeps."
 
 
 class McpProcess:
-    """`with McpProcess() as server: server.url`. Its port is the one that it was given when it began to listen."""
+    """The server process: `with McpProcess() as server: server.url`. The system chooses its port."""
 
     port = 0
 
@@ -42,7 +42,7 @@ class McpProcess:
         self._folder.cleanup()
 
     async def wait_until_asleep(self) -> None:
-        """Wait until the tool that never answers was called."""
+        """Wait for a call of the tool that never answers."""
         await asyncio.to_thread(self._process.wait_for_output, ASLEEP)
 
 

@@ -1,4 +1,4 @@
-"""A tool that is never called: a service that imports it reads its clock moved by the seconds that a file names."""
+"""A tool that is never called: importing it shifts the clock of the service by the number of seconds in a file."""
 
 from __future__ import annotations
 

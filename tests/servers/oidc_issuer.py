@@ -1,7 +1,7 @@
-"""An OpenID Connect issuer as a process on loopback: `python -m tests.servers.oidc_issuer people.json` prints its address.
+"""An OpenID Connect issuer on loopback: `python -m tests.servers.oidc_issuer people.json` prints its address.
 
-The code flow with a client secret, PKCE (S256 alone) and a nonce, signed tokens, and a page to sign in at. `people.json`
-has claims by user name; the one named `id_token` is what the token says instead, null what it leaves out.
+Supports the code flow with a client secret, PKCE (S256 only), a nonce, signed tokens and a sign-in page. `people.json`
+maps user names to claims. The claims in `id_token` override those of the ID token; null removes one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAGE = """<!doctype html><html lang="en"><title>Issuer</title><h1>Who are you?</
 
 
 class Refused(Exception):
-    """The client is told 400."""
+    """The client gets status 400."""
 
 
 class Issuer(BaseHTTPRequestHandler):

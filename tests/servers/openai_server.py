@@ -5,7 +5,7 @@ with ModelServer() as server:
     client = AsyncOpenAI(base_url=server.base_url, api_key="any")
 
 python -m tests.servers.openai_server --port 0 --rate 50 --tokens 200     prints its address as the first line;
-GET /_requests, DELETE /_requests, POST /_script, POST /_release steer it.
+GET /_requests, DELETE /_requests, POST /_script, POST /_release control it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Step = Behaviour | Callable[[RecordedRequest], Behaviour]
 
 
 def summarise_in_short(request: RecordedRequest) -> Behaviour:
-    """Return a summary that carries an identifier or number of what it was given: one without any is refused."""
+    """Return a summary with an identifier or number from the request: summaries without one are rejected."""
     told = str(request.messages[-1].get("content", ""))
     fact = re.search(r"[A-Z]+-\d+", told) or re.search(
         r"(?<![\d-])\d{1,9}(?![\d-])", told.partition("User: ")[2]
@@ -77,7 +77,7 @@ class ModelServer:
         self._thread: threading.Thread | None = None
         self._connections: set[HttpConnection] = set()
 
-    # --- steering
+    # --- scripting and waiting
 
     @property
     def url(self) -> str:
@@ -99,14 +99,14 @@ class ModelServer:
         return [request for request in list(self.requests) if request.kind == kind]
 
     def wait_until(self, is_true: Callable[[ModelServer], bool], timeout_s: float = PATIENCE_S) -> None:
-        """Wait until the condition holds, which is checked whenever a request arrives, is answered in part, or ends.
-        Raise TimeoutError."""
+        """Wait until the condition holds. Check it whenever a request arrives, gets its first token, or ends. Raise
+        TimeoutError after `timeout_s`."""
         with self._changed:
             if not self._changed.wait_for(lambda: is_true(self), timeout_s):
                 raise TimeoutError(f"not so after {timeout_s} s; {len(self.requests)} requests came")
 
     def release(self) -> None:
-        """Let every held answer go on."""
+        """Resume every held answer."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._release_streams)
 
@@ -114,7 +114,7 @@ class ModelServer:
         for stream in list(self._streams):
             stream.release()
 
-    # --- life
+    # --- starting and stopping
 
     async def serve(self) -> asyncio.Server:
         self._loop = asyncio.get_running_loop()
@@ -257,7 +257,7 @@ class ModelServer:
         self._streams.add(stream)
         stream.start()
 
-    # --- steering over HTTP
+    # --- controlling the server over HTTP
 
     def _steer(self, connection: HttpConnection, method: str, path: str, body: bytes) -> None:
         if path == "/_requests" and method == "GET":

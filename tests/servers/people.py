@@ -1,4 +1,4 @@
-"""People a service knows before it starts: made in one process for however many there are."""
+"""Users that a service has before it starts, all created in one process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ADA, ADMIN, ALICE, BOB, CHARLIE = KNOWN = tuple(
 )
 OPERATORS = tuple(f"operator-{number}@example.com" for number in range(12))
 GUESTS = tuple(f"guest-{number}@example.com" for number in range(20))
-"""Each for one test, which finds no chats and no memory of another one."""
+"""Each belongs to one test, which therefore finds no chats or memory of another test."""
 LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
-"""Each loses their rights once."""
+"""Users whose rights a test takes away. Each is used once."""
 
-# Passwords are hashed at the lowest cost: the test's time is not spent on them.
+# Hash passwords at the lowest cost to save time.
 _SCRIPT = """
 import json
 from django.contrib.auth.hashers import Argon2PasswordHasher
@@ -37,14 +37,14 @@ for email in {emails!r}:
 
 @dataclass(frozen=True)
 class Credentials:
-    """What lets somebody in: an API token, and the cookies of a browser that is signed in."""
+    """API tokens and the cookies of signed-in browsers, by email address."""
 
     tokens: dict[str, str]
     cookies: dict[str, dict[str, str]]
 
 
 def make_people(env: dict[str, str], emails: Collection[str]) -> Credentials:
-    """Create users with tokens and cookies; return them by email address."""
+    """Create users. Return their tokens and cookies."""
     script = _SCRIPT.format(emails=tuple(emails), password=PASSWORD, admins=(ADMIN, *OPERATORS))
     done = run_manage(env, "shell", "-v", "0", "-c", script)
     assert done.returncode == 0, done.stdout + done.stderr

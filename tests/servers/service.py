@@ -22,20 +22,20 @@ from tests.servers.waiting import PATIENCE_S, reserve_port, wait_for
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)[/\s]")
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""It speaks no TLS: to read the machine's certificates for each client takes longer than most requests."""
+"""Avoids loading the machine's certificates for each client, which takes longer than most requests. No TLS is used."""
 SETUP_LINK = re.compile(r"http://\S+/setup/\S+")
 
 
 @dataclass
 class OwnProcess:
-    """One process with its environment; what it prints is kept in a file over restarts."""
+    """One process with its environment. A file keeps its output across restarts."""
 
     arguments: list[str]
     log: Path
     env: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | Forked | None = None
     is_forked: bool = False
-    """Whether it begins with the libraries imported, instead of from nothing as an operator's."""
+    """Whether it starts as a fork with the libraries imported, rather than from scratch like an operator's process."""
 
     def launch(self) -> None:
         if self.is_forked and can_be_forked(self.env):
@@ -78,7 +78,7 @@ class OwnProcess:
     def wait_for_output(
         self, pattern: str | re.Pattern[str], *, since: int = 0, timeout_s: float = PATIENCE_S
     ) -> re.Match[str]:
-        """Return the first match in what is printed after character `since`, once there is one."""
+        """Wait for the first match in the output after character `since`, and return it."""
 
         def look() -> re.Match[str] | None:
             match = re.compile(pattern).search(self.output(), since)
@@ -97,15 +97,15 @@ class OwnProcess:
 
 @dataclass
 class Service(OwnProcess):
-    """A `manage.py serve`; keeps its port over restarts."""
+    """A `manage.py serve` process. It keeps its port across restarts."""
 
     port: int = 0
     tokens: dict[str, str] = field(default_factory=dict)
-    """Of the people its data came with, by email address."""
+    """API tokens of the users that were created before the start, by email address."""
     cookies: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Of a browser that each of them is signed in with."""
+    """Cookies of a signed-in browser of each of these users."""
     newcomers: Counter[str] = field(default_factory=Counter)
-    """How many of each group have been given out."""
+    """How many users of each group tests have taken."""
 
     @property
     def url(self) -> str:
@@ -166,7 +166,7 @@ class Service(OwnProcess):
         return self.manage("create_token", email, "--scopes", ",".join(scopes)).split()[-1]
 
     def newcomer(self, group: Sequence[str]) -> str:
-        """Return the address of the next of `group`, whom no test has been yet."""
+        """Return the email address of the next user of `group` that no test has taken."""
         name = group[0]
         self.newcomers[name] += 1
         assert self.newcomers[name] <= len(group), (

@@ -1,4 +1,4 @@
-"""Writes one scripted answer to one connection at its pace."""
+"""Writes a scripted answer to a connection at the scripted rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAST_BLOCK = 32
 
 
 class AnswerStream:
-    """Sends the frames that are due; what a late loop missed goes out in one write, so that the rate holds."""
+    """Sends the frames that are due. If the event loop is late, sends all overdue frames at once to keep the rate."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AnswerStream:
         self._timer = self._loop.call_later(self._behaviour.delay_s, self._begin)
 
     def release(self) -> None:
-        """Go on after a hold; who released it before it began has seen the request, and it begins in its time."""
+        """Continue after a hold. An answer released before it has begun still begins after its delay."""
         if self._is_held:
             self._is_held = False
             if self._began:
@@ -99,7 +99,7 @@ class AnswerStream:
         self._is_over = True
         self._note("finished")
         if fault == "cut":
-            # After what was written has left: an abort would throw it away.
+            # Wait until the written bytes are sent, because an abort would discard them.
             self._loop.call_later(0.02, self._connection.cut)
             return
         if fault == "broken_json":

@@ -1,4 +1,4 @@
-"""A forked process is as one that begins from nothing: its environment, arguments, output and exit code are its own."""
+"""A forked process behaves like a newly started one, with its own environment, arguments, output and exit code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(tmp_path: Path, end: str, **env: str) -> Forked:
 
 
 @pytest.mark.parametrize(("end", "code"), [("", 0), ("sys.exit(3)", 3), ("raise ValueError('wrong')", 1)])
-def test_it_says_and_ends_as_the_program_does(tmp_path: Path, end: str, code: int) -> None:
+def test_a_forked_program_has_its_own_output_and_exit_code(tmp_path: Path, end: str, code: int) -> None:
     process = run(tmp_path, end, SHIP="Aurora")
     assert process.wait(60) == code
     assert (tmp_path / "said").read_text() == "['a', 'b'] Aurora aye\n"
@@ -51,16 +51,16 @@ def test_it_says_and_ends_as_the_program_does(tmp_path: Path, end: str, code: in
     assert "SHIP" not in os.environ
 
 
-def test_it_is_ended_by_a_signal(tmp_path: Path) -> None:
+def test_a_signal_ends_a_forked_program(tmp_path: Path) -> None:
     process = run(tmp_path, "import signal; signal.pause()")
     wait_for((tmp_path / "errors").exists, what="it runs")
     assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     assert process.wait(60) == -signal.SIGKILL
-    process.send_signal(signal.SIGKILL)  # of one that has ended, to nobody
+    process.send_signal(signal.SIGKILL)  # No effect: the process has ended.
 
 
-def test_the_workers_of_a_run_share_what_has_been_imported(tmp_path: Path) -> None:
+def test_the_workers_of_a_run_share_one_library_process(tmp_path: Path) -> None:
     def parent(server: ForkServer, said: Path) -> str:
         request = {
             "arguments": [str(program)],
@@ -75,13 +75,13 @@ def test_the_workers_of_a_run_share_what_has_been_imported(tmp_path: Path) -> No
     own, other = library_server(), connect(sockets() / "libraries")
     assert other
     assert parent(own, tmp_path / "own") == parent(other, tmp_path / "other")
-    with other.answers, other.socket:  # one of them ends
+    with other.answers, other.socket:  # One worker disconnects.
         pass
     assert parent(own, tmp_path / "again") == parent(own, tmp_path / "once more")
     assert connect(sockets() / "nobody") is None
 
 
-def test_what_an_interpreter_reads_as_it_starts_is_not_forked() -> None:
+def test_variables_that_an_interpreter_reads_at_its_start_prevent_forking() -> None:
     assert can_be_forked({"DATA_DIR": "/somewhere"})
     assert not can_be_forked({"PYTHONPATH": "/somewhere"})
 
@@ -96,7 +96,7 @@ print(os.environ["CELERY_SKIP_CHECKS"])  # set by a module, as it is imported
 """
 
 
-def test_services_that_begin_as_forks_of_one_have_settings_of_their_own(tmp_path: Path) -> None:
+def test_forks_of_one_template_have_their_own_settings(tmp_path: Path) -> None:
     for name, model in (("one", ""), ("two", "test-model")):
         data = tmp_path / name
         done = run_manage({"DATA_DIR": str(data), "LLM_MODEL": model}, "shell", "-v", "0", "-c", ASKED)
@@ -105,7 +105,7 @@ def test_services_that_begin_as_forks_of_one_have_settings_of_their_own(tmp_path
         assert done.stdout.split() == [str(data), own, str(data / "palimpsest.sqlite3"), own, "true"]
 
 
-def test_what_the_settings_refuse_is_told_as_to_an_operator(tmp_path: Path) -> None:
+def test_a_forked_command_reports_invalid_settings(tmp_path: Path) -> None:
     wrong = {"LEASE_S": "soon"}, {"OPENAI_BASE_URL": "nowhere"}
     for env in wrong:
         done = run_manage({"DATA_DIR": str(tmp_path), **env}, "check")
@@ -135,8 +135,8 @@ print(sorted(found))
 """
 
 
-def test_nothing_that_is_imported_before_the_fork_is_of_one_process(tmp_path: Path) -> None:
-    """Such as a name made of the process id, or a random one: both web processes would have it."""
+def test_imports_before_the_fork_read_no_process_id_clock_or_random_number(tmp_path: Path) -> None:
+    """Otherwise two web processes would share a name that is random or made of the process id."""
     env = {**os.environ, "DATA_DIR": str(tmp_path)}
     command = [sys.executable, "-c", OF_ONE_PROCESS]
     done = subprocess.run(

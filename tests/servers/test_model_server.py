@@ -1,4 +1,4 @@
-"""The scripted model server: what the official SDK and black-box tests may rely on."""
+"""What the official SDK and black-box tests can rely on in the scripted model server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask(client: openai.OpenAI, text: str = "Hi", system: str = "Be brief.") -> s
     return answer.choices[0].message.content or ""
 
 
-def test_the_official_sdk_streams_from_it(server: ModelServer, client: openai.OpenAI) -> None:
+def test_the_official_sdk_streams_an_answer(server: ModelServer, client: openai.OpenAI) -> None:
     server.script(says("Grüße, 世界!", prompt_tokens=7))
     stream = client.chat.completions.create(
         model="test-model",
@@ -55,7 +55,7 @@ def test_the_official_sdk_streams_from_it(server: ModelServer, client: openai.Op
     assert chunks[-1].usage.prompt_tokens == 7
 
 
-def test_chats_and_summaries_have_scripts_of_their_own(server: ModelServer, client: openai.OpenAI) -> None:
+def test_chats_and_summaries_have_separate_scripts(server: ModelServer, client: openai.OpenAI) -> None:
     server.script(says("chat"))
     server.script(says("summary"), kind="summary")
     assert ask(client, system=compaction_prompt(max_tokens=100)) == "summary"
@@ -68,7 +68,7 @@ def test_an_answer_may_depend_on_the_request(server: ModelServer, client: openai
     assert ask(client, "loud") == "LOUD"
 
 
-def test_an_answer_released_before_it_began_is_given_once(server: ModelServer) -> None:
+def test_an_answer_released_before_it_began_is_sent_once(server: ModelServer) -> None:
     server.script(says("One", hold_after=0, delay_s=0.1), says("Two", delay_s=0.3))
     asked = json.dumps({"model": "test-model", "messages": [], "stream": True})
     connection = HTTPConnection("127.0.0.1", int(server.url.rpartition(":")[2]))
@@ -85,13 +85,13 @@ def test_an_answer_released_before_it_began_is_given_once(server: ModelServer) -
     ]
 
 
-def test_a_prompt_over_its_window_is_refused(server: ModelServer, client: openai.OpenAI) -> None:
+def test_a_prompt_larger_than_the_window_is_refused(server: ModelServer, client: openai.OpenAI) -> None:
     server.window = 100
     with pytest.raises(openai.BadRequestError, match="maximum context length is 100"):
         ask(client, "word " * 200)
 
 
-def test_embeddings_of_like_texts_are_near(client: openai.OpenAI) -> None:
+def test_embeddings_of_similar_texts_are_near_each_other(client: openai.OpenAI) -> None:
     texts = ["the cat sat", "the cat sat down", "quarterly revenue"]
     first, second, third = (row.embedding for row in client.embeddings.create(model="e", input=texts).data)
 
@@ -121,7 +121,7 @@ def fetch(url: str, data: Any = None, method: str | None = None) -> Any:
         return json.load(answer)
 
 
-def test_as_a_process_it_is_steered_over_http() -> None:
+def test_the_server_process_is_controlled_over_http() -> None:
     command = [sys.executable, "-m", "tests.servers.openai_server", "--port", "0", "--text", "default"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:

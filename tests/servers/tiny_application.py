@@ -1,9 +1,9 @@
-"""A tiny ASGI application on our own Server, as a process: `python -m tests.servers.tiny_application PORT LIMITS PROXY …`.
+"""A tiny ASGI application on our own Server: `python -m tests.servers.tiny_application PORT LIMITS PROXY …`.
 
-LIMITS is a JSON object of fields of `Limits`. A token is valid if it is "alice" or "bob", who are then the user.
+LIMITS is a JSON object with fields of `Limits`. Valid tokens are "alice" and "bob", which are also the user names.
 
-`/facts` tells the scope and the size of the body, `/endless` streams until the reader is gone, `/crash` raises; the
-socket echoes, floods on "flood 1000" and closes on "close 4001".
+`/facts` returns the scope and the size of the body, `/endless` streams until the client stops reading, `/crash` raises.
+The WebSocket echoes, floods on "flood 1000" and closes on "close 4001".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chatapp.operations.serving.server_limits import Limits
 
 CHUNK = b"x" * 65_536
 STUCK_S = 3
-"""A reader that takes nothing for so long takes nothing more: longer than a busy machine holds one up."""
+"""A client that reads nothing for this long has stopped reading. A busy machine delays it less than that."""
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -50,7 +50,7 @@ async def tell_facts(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 async def stream(receive: Any, send: Any) -> None:
-    """Send chunks until the reader takes no more, then print how many were taken."""
+    """Send chunks until the client stops reading, then print how many it took."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     sent = 0
     try:

@@ -11,7 +11,7 @@ ADDRESS = r"http://127\.0\.0\.1:(\d+)/"
 
 
 def start_tiny(log: Path, *proxies: str, **limits: float) -> tuple[OwnProcess, int]:
-    """Return the process, which the caller kills, and its port."""
+    """Start the server. Return the process, which the caller must kill, and its port."""
     arguments = ["-m", "tests.servers.tiny_application", "0", json.dumps(limits), *proxies]
     process = OwnProcess(arguments, log)
     process.launch()

@@ -1,4 +1,4 @@
-"""What the servers share: where a wheel's programs lie, free ports, waiting for a condition up to a deadline."""
+"""What the servers share: finding a package's folder, reserving ports, waiting for a condition with a timeout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TextIO, TypeVar
 
 T = TypeVar("T")
 PATIENCE_S = 120.0
-"""How long tests wait for what must come: of a machine that is busy with other work. What is there is seen at once."""
+"""How long tests wait for something that must happen, on a busy machine. They continue as soon as it happens."""
 PORTS = (20_000, 32_000)
 RESERVED_PORTS = Path(tempfile.gettempdir()) / "palimpsest-ports"
 HELD: list[TextIO] = []
@@ -23,8 +23,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25
 
 
 def package_folder(name: str) -> Path:
-    """Return the folder of an installed package without importing it; one that does not exist if it is not
-    installed."""
+    """Return the folder of a package without importing it, or a folder that does not exist if it is not installed."""
     spec = importlib.util.find_spec(name)
     return Path(next(iter(spec.submodule_search_locations or []), "")) if spec else Path("/nonexistent")
 
@@ -32,21 +31,21 @@ def package_folder(name: str) -> Path:
 def wait_for(
     look: Callable[[], T], *, what: str, timeout_s: float = PATIENCE_S, explain: Callable[[], str] = str
 ) -> T:
-    """Return the first true answer of `look`; fail with `explain()` after the time-out."""
+    """Return the first true result of `look`. After the timeout, fail with `explain()`."""
     began = time.monotonic()
     while not (answer := look()):
         waited_s = time.monotonic() - began
         if waited_s > timeout_s:
             raise AssertionError(f"{what}: not within {timeout_s:g} s\n{explain()}")
-        # A tenth of the wait at the most: to look often is work that what is waited for has to wait for.
+        # Pause longer the longer the wait: frequent checks would slow down the work that is awaited.
         time.sleep(min(max(FIRST_PAUSE_S, waited_s / 10), LONGEST_PAUSE_S))
     return answer
 
 
 def reserve_port() -> int:
-    """Return a port that nobody listens on, and no other run of the tests takes while this process lives.
+    """Return a port that is free and that no other test run takes while this process lives.
 
-    A server that is ended and begins again has to find its port free. None of those that the system gives to others.
+    A restarted server must find its port free, so PORTS lies outside the range that the system assigns from.
     """
     RESERVED_PORTS.mkdir(exist_ok=True)
     while True:

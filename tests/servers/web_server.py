@@ -20,7 +20,7 @@ class WebPage:
 
 
 class WebServer:
-    """`pages[path]` answers; `hosts` are the Host headers that came."""
+    """Serves `pages` by path. `hosts` and `paths` record the Host header and the path of each request."""
 
     def __init__(self) -> None:
         self.pages: dict[str, WebPage] = {}
@@ -62,7 +62,7 @@ class WebServer:
                     else:
                         self.wfile.write(page.body)
                 except OSError:
-                    return  # the reader has seen enough
+                    return  # The client has disconnected.
 
             do_POST = do_DELETE = do_GET  # noqa: N815
 

@@ -1,4 +1,4 @@
-"""The client of a WebSocket in the tests, which gives a busy machine the time to open it."""
+"""The tests' WebSocket client, with timeouts long enough for a busy machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ connect = partial(client.connect, open_timeout=PATIENCE_S)
 
 
 def receive(socket: client.ClientConnection, *types: str) -> dict[str, Any]:
-    """Return the next frame that is of one of `types`.
+    """Return the next frame of one of `types`.
 
-    What other conversations of the same person do, such as those of an earlier test, is told to each of their sockets.
+    A socket also receives the events of the user's other conversations, such as those of an earlier test.
     """
     while True:
         frame: dict[str, Any] = json.loads(socket.recv(timeout=PATIENCE_S))

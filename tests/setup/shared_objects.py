@@ -1,4 +1,4 @@
-"""Finds what threads share: objects of modules that can change, and what cached functions return to everybody."""
+"""Finds what threads share: mutable module-level objects and the results of cached functions."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ CHANGES = {
 
 
 def modules() -> Iterator[ModuleType]:
-    """Yield all modules of the product."""
-    admin.autodiscover()  # our pages of the admin take the place of others
+    """Yield all our modules."""
+    admin.autodiscover()  # first, because our admin pages replace others
     for package in PACKAGES:
         root = importlib.import_module(package)
         yield root
@@ -55,7 +55,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def shared_objects() -> Iterator[tuple[str, str]]:
-    """Yield (module.name, what it is) of all that can change while threads share it."""
+    """Yield (module.name, type) of all mutable objects that threads share."""
     for module in modules():
         own = {name: value for name, value in vars(module).items() if _is_made_here(module, name, value)}
         for name, value in own.items():
@@ -97,7 +97,7 @@ def _names_assigned(module: ModuleType) -> frozenset[str]:
 
 @functools.cache
 def _names_changed(module: ModuleType) -> set[str]:
-    """Return the names that functions of the module change in place or bind anew."""
+    """Return the names that functions of the module change in place or rebind."""
     changed: set[str] = set()
     functions = [
         node for node in ast.walk(_tree(module)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))

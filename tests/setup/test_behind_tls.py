@@ -1,4 +1,4 @@
-"""What a deployment with an https address does by itself: its own host, its cookies, HSTS."""
+"""What an https address configures automatically: the allowed host, secure cookies and HSTS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROXIED = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
 
 
 @pytest.mark.parametrize("address", ["https://chat.example.com", "HTTPS://Chat.Example.com:443/"])
-def test_an_https_address_is_enough_for_its_host_its_cookies_and_hsts(
+def test_an_https_address_configures_host_cookies_and_hsts(
     start_service: Callable[..., Service], address: str
 ) -> None:
     service = start_service(PUBLIC_URL=address, TRUSTED_PROXIES="127.0.0.1")

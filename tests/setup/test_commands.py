@@ -1,4 +1,4 @@
-"""The operator's commands."""
+"""Management commands for operators."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_create_user_makes_an_admin(db, typed):
     assert User.objects.get().is_superuser
 
 
-def test_create_user_refuses_a_taken_address_in_one_sentence(alice, typed):
+def test_create_user_refuses_an_email_address_that_is_taken(alice, typed):
     with pytest.raises(CommandError, match="account with this email address"):
         run("create_user", alice.email, "--password-stdin")
 
 
-def test_create_token_prints_a_token_that_works_once_and_stores_its_hash(alice):
+def test_create_token_prints_a_working_token_and_stores_only_its_hash(alice):
     secret = run("create_token", alice.email, "--scopes", "chat,read", "--name", "script").strip()
     token = find_token(secret)
     assert token
@@ -56,17 +56,17 @@ def test_create_token_prints_a_token_that_works_once_and_stores_its_hash(alice):
     assert secret not in str(ApiToken.objects.values().get())
 
 
-def test_create_token_says_which_scopes_there_are(alice):
+def test_create_token_lists_the_valid_scopes_in_its_error(alice):
     with pytest.raises(CommandError, match="chat, read, memory, admin"):
         run("create_token", alice.email, "--scopes", "everything")
 
 
-def test_create_token_for_nobody_says_so(db):
+def test_create_token_reports_an_unknown_user(db):
     with pytest.raises(CommandError, match="There is no user"):
         run("create_token", "nobody@example.com")
 
 
-def test_the_doctor_finds_everything_well(transactional_db, settings):
+def test_the_doctor_reports_a_healthy_installation(transactional_db, settings):
     settings.EMBEDDED = True
     ensure_first_model()
     told = run("doctor")
@@ -74,16 +74,14 @@ def test_the_doctor_finds_everything_well(transactional_db, settings):
         assert f"well   {part}: " in told
 
 
-def test_the_doctor_names_default_tools_that_are_not_there(transactional_db, settings, capsys):
+def test_the_doctor_reports_missing_default_tools(transactional_db, settings, capsys):
     settings.DEFAULT_TOOLS = ["clock", "clokc"]
     with pytest.raises(SystemExit):
         call_command("doctor")
     assert "DEFAULT_TOOLS names what is not there: clokc" in capsys.readouterr().out
 
 
-def test_the_doctor_tells_a_schema_of_a_newer_version_but_not_of_a_package_that_has_gone(
-    transactional_db, capsys
-):
+def test_the_doctor_reports_a_newer_schema_but_ignores_removed_packages(transactional_db, capsys):
     applied = MigrationRecorder(connection)
     applied.record_applied("gone", "0001_initial")
     assert check_schema().is_well
@@ -99,7 +97,7 @@ def test_the_doctor_tells_a_schema_of_a_newer_version_but_not_of_a_package_that_
     )
 
 
-def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, capsys):
+def test_the_doctor_reports_a_missing_data_folder(transactional_db, settings, capsys):
     settings.DATA_DIR = settings.DATA_DIR / "gone"
     with pytest.raises(SystemExit) as ended:
         call_command("doctor")
@@ -107,8 +105,8 @@ def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, 
     assert "BROKEN data folder" in capsys.readouterr().out
 
 
-def test_doctors_in_containers_share_a_data_folder(settings):
-    """Their processes have the same number, as threads here have."""
+def test_doctors_in_containers_can_share_a_data_folder(settings):
+    """In containers their processes have the same id, like the threads here."""
     with ThreadPoolExecutor(8) as containers:
         found = list(containers.map(lambda _: examine_part(check_data_folder, "data folder", ""), range(800)))
     assert {finding.is_well for finding in found} == {True}
@@ -121,11 +119,11 @@ def test_doctors_in_containers_share_a_data_folder(settings):
         ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, "BROKEN database: "),
     ],
 )
-def test_the_doctor_goes_on_where_the_database_is_away_or_has_no_tables_yet(tmp_path, env, broken):
+def test_the_doctor_continues_if_the_database_is_down_or_has_no_tables(tmp_path, env, broken):
     done = run_manage({"DATA_DIR": str(tmp_path), **env}, "doctor")
     assert (done.returncode, done.stderr) == (1, "")
     told = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
-    # Nothing that asks the database says that something else is broken.
+    # Checks that need the database do not report further problems.
     assert [line.startswith(broken) for line in told if line.startswith("BROKEN")] == [True]
     assert told[-1].startswith("well   data folder: ")
 

@@ -1,4 +1,4 @@
-"""docker-compose.yml, read as Compose reads it; no Docker engine is needed."""
+"""Checks docker-compose.yml without a Docker engine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def test_no_service_has_more_rights_than_it_needs(services: dict[str, Any]) -> N
         assert name == "proxy" or "ports" not in service
 
 
-def test_the_password_is_made_once_and_given_in_both_forms(services: dict[str, Any], tmp_path: Path) -> None:
+def test_the_database_password_is_generated_once_and_written_in_both_formats(
+    services: dict[str, Any], tmp_path: Path
+) -> None:
     def make(**env: str) -> tuple[str, str]:
         script = services["passwords"]["command"][2].replace("$$", "$").replace("/secrets", str(tmp_path))
         subprocess.run(["sh", "-c", script], check=True, env={"PATH": "/usr/bin:/bin", **env})
@@ -53,7 +55,7 @@ def test_the_password_is_made_once_and_given_in_both_forms(services: dict[str, A
     password, line = make()
     assert len(password) > 30
     assert line == f"postgres:5432:*:palimpsest:{password}\n"
-    assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600  # libpq ignores one that others may read
+    assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600  # libpq ignores a file that others can read
     assert make(POSTGRES_PASSWORD="another") == (password, line)
     (tmp_path / "postgres_password").unlink()
     assert make(POSTGRES_PASSWORD=r"own:with\signs") == (
@@ -62,7 +64,7 @@ def test_the_password_is_made_once_and_given_in_both_forms(services: dict[str, A
     )
 
 
-def test_no_password_is_the_same_everywhere() -> None:
+def test_no_password_has_a_fixed_default() -> None:
     assert not re.search(r"PASSWORD[^\n]*:-[^}$]+}", (ROOT / "docker-compose.yml").read_text())
 
 
@@ -71,7 +73,7 @@ def composition() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 
 
-def test_whatever_a_service_names_is_there(composition: dict[str, Any]) -> None:
+def test_everything_that_a_service_refers_to_exists(composition: dict[str, Any]) -> None:
     services = composition["services"]
     for name, service in services.items():
         for other, how in service.get("depends_on", {}).items():
@@ -85,7 +87,7 @@ def test_whatever_a_service_names_is_there(composition: dict[str, Any]) -> None:
         assert all((ROOT / place).exists() for place in mounted if place.startswith("."))
 
 
-def test_what_a_service_waits_for_leads_to_an_end(services: dict[str, Any]) -> None:
+def test_service_dependencies_have_no_cycle(services: dict[str, Any]) -> None:
     def waits_for(name: str, above: tuple[str, ...] = ()) -> None:
         assert name not in above
         for other in services[name].get("depends_on", {}):
@@ -95,14 +97,14 @@ def test_what_a_service_waits_for_leads_to_an_end(services: dict[str, Any]) -> N
         waits_for(name)
 
 
-def test_only_the_proxy_and_what_answers_it_share_a_network(services: dict[str, Any]) -> None:
+def test_only_the_proxy_and_the_web_process_share_a_network(services: dict[str, Any]) -> None:
     reached = {name for name, service in services.items() if "proxy" in service.get("networks", ())}
     assert reached == {"proxy", "web"}
     for name in ("postgres", "redis"):
         assert services[name]["networks"] == ["inside"]
 
 
-def test_commands_of_ours_exist(services: dict[str, Any]) -> None:
+def test_the_commands_of_our_services_exist(services: dict[str, Any]) -> None:
     for name in OURS:
         match services[name]["command"]:
             case ["python", "manage.py", command]:
@@ -134,7 +136,7 @@ def answering(status: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(("status", "is_healthy"), [(200, True), (503, False), (404, False)])
-def test_the_health_check_of_the_web_process_tells(
+def test_the_health_check_of_the_web_process_follows_readyz(
     services: dict[str, Any], status: int, is_healthy: bool
 ) -> None:
     kind, python, option, script = services["web"]["healthcheck"]["test"]
@@ -151,15 +153,15 @@ def patterns(name: str) -> set[str]:
     return {line.strip("/") for line in lines if line and not line.startswith("#")}
 
 
-def test_what_git_ignores_stays_out_of_the_image() -> None:
+def test_files_that_git_ignores_stay_out_of_the_image() -> None:
     kept_out = patterns(".dockerignore")
     for ignored in patterns(".gitignore"):
         assert any(fnmatch(ignored, out) or out.endswith(f"/{ignored}") for out in kept_out), ignored
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".dockerignore"])
-def test_a_backup_made_as_the_page_for_operators_says_stays_out_of_git_and_the_image(name: str) -> None:
-    """Every account of whatever runs the image may read its files."""
+def test_a_backup_made_as_documented_stays_out_of_git_and_the_image(name: str) -> None:
+    """Any account that can run the image can read its files."""
     page = (ROOT / "docs" / "operations.md").read_text()
     [folder] = re.findall(r'"\$PWD/(\w+):', page)
     [file, *_] = re.findall(r"^manage\.py backup (\S+)", page, re.MULTILINE)
@@ -167,16 +169,16 @@ def test_a_backup_made_as_the_page_for_operators_says_stays_out_of_git_and_the_i
         assert any(fnmatch(written, pattern) for pattern in patterns(name)), written
 
 
-def test_another_port_of_the_proxy_is_that_of_the_address(services: dict[str, Any]) -> None:
+def test_the_default_public_url_has_the_port_of_the_proxy(services: dict[str, Any]) -> None:
     port = services["proxy"]["ports"][0].removesuffix(":8080")
     assert services["web"]["environment"]["PUBLIC_URL"] == f"${{PUBLIC_URL:-http://localhost:{port}}}"
 
 
-def test_the_proxy_leaves_the_size_of_a_request_to_the_service() -> None:
+def test_the_proxy_does_not_limit_the_size_of_a_request() -> None:
     assert "request_body" not in (ROOT / "docs" / "Caddyfile").read_text()
 
 
-def test_the_proxy_is_healthy_also_where_a_domain_stands_in_place_of_its_port(
+def test_the_health_check_of_the_proxy_works_with_a_domain_instead_of_a_port(
     services: dict[str, Any],
 ) -> None:
     sites = re.findall(r"^(\S+) \{$", (ROOT / "docs" / "Caddyfile").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Settings are looked at when a process starts: each wrong one is told in a line, and nothing starts."""
+"""Settings are validated when a process starts. Each invalid one is reported on a line, and nothing starts."""
 
 from __future__ import annotations
 
@@ -91,24 +91,24 @@ WRONG = {
     "OPERATORS_READ_CHATS": "perhaps",
 }
 PATHS = {"DATA_DIR", "STATIC_ROOT"}
-"""Of the machine: what is wrong with one, the machine says."""
+"""Only the machine can tell whether a path is valid."""
 
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list of the sentences that end a start. It and the addresses are as before after the test."""
+    """Return the list of messages that prevent a start. The list and the addresses are restored after the test."""
     for name in ("PUBLIC_URL", "REDIS_URL", "DATABASE_URL"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(environment, "problems", problems := [])
     return problems
 
 
-def test_each_documented_setting_has_values_that_are_refused() -> None:
+def test_each_documented_setting_has_an_invalid_example() -> None:
     names = {name for name in documented_names() if name.isupper()}
     assert names - set(WRONG) == PATHS
 
 
-def test_all_wrong_settings_are_told_at_once_in_a_line_each(tmp_path: Path) -> None:
+def test_all_invalid_settings_are_reported_at_once_on_a_line_each(tmp_path: Path) -> None:
     done = run_manage({"DATA_DIR": str(tmp_path), **WRONG}, "check")
     assert done.returncode == 1
     told = [line.split()[0].rstrip(":") for line in done.stderr.splitlines()]
@@ -118,7 +118,7 @@ def test_all_wrong_settings_are_told_at_once_in_a_line_each(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("arguments", [["manage.py", "serve"], ["-m", "celery", "-A", "chatapp", "worker"]])
-def test_no_process_starts_with_a_wrong_setting(tmp_path: Path, arguments: list[str]) -> None:
+def test_no_process_starts_with_an_invalid_setting(tmp_path: Path, arguments: list[str]) -> None:
     env = {"DATA_DIR": str(tmp_path), "ENV_FILE": "/dev/null", "RETENTION_DAYS": "-1"}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -141,9 +141,7 @@ def test_no_process_starts_with_a_wrong_setting(tmp_path: Path, arguments: list[
         ("pathlib.Path", "OFFLOADER names pathlib.Path, which has no offload_context, offload_tool_result"),
     ],
 )
-def test_no_process_starts_with_an_offloader_that_keeps_nothing(
-    tmp_path: Path, named: str, told: str
-) -> None:
+def test_no_process_starts_with_an_invalid_offloader(tmp_path: Path, named: str, told: str) -> None:
     done = run_manage({"DATA_DIR": str(tmp_path), "OFFLOADER": named}, "check")
     assert done.returncode == 1
     assert done.stderr.startswith(told)
@@ -151,8 +149,8 @@ def test_no_process_starts_with_an_offloader_that_keeps_nothing(
 
 
 @pytest.mark.parametrize(("name", "reason"), [("none", "No such file"), ("folder", "Is a directory")])
-def test_an_environment_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, reason: str) -> None:
-    """Docker makes a folder where the file that it should mount is not there."""
+def test_an_unreadable_environment_file_is_reported(tmp_path: Path, name: str, reason: str) -> None:
+    """Docker creates a folder if the file to mount is missing."""
     (tmp_path / "folder").mkdir()
     done = run_manage({"DATA_DIR": str(tmp_path), "ENV_FILE": str(tmp_path / name)}, "check")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
@@ -160,17 +158,17 @@ def test_an_environment_file_that_cannot_be_read_is_told(tmp_path: Path, name: s
     assert reason in done.stderr
 
 
-def test_a_folder_named_as_the_file_of_the_checkout_is_left_alone(
+def test_a_folder_in_place_of_the_environment_file_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some keep a virtual environment there."""
+    """Some people keep a virtual environment in `.env`."""
     monkeypatch.delenv("ENV_FILE", raising=False)
     monkeypatch.setattr(environment, "DOTENV", tmp_path)
     environment.load_dotenv()
     assert not environment.problems
 
 
-def test_an_environment_file_that_shells_and_windows_wrote_is_read(
+def test_an_environment_file_with_shell_syntax_and_windows_line_ends_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("COLOUR", "SIZE", "export"):
@@ -227,7 +225,7 @@ def test_settings_as_operators_write_them_are_accepted(tmp_path: Path) -> None:
         ("http://[2001:DB8::1]:8080", "http://[2001:db8::1]:8080"),
     ],
 )
-def test_the_public_address_is_what_browsers_call_it(
+def test_the_public_url_is_normalised_as_browsers_do(
     monkeypatch: pytest.MonkeyPatch, written: str, origin: str
 ) -> None:
     monkeypatch.setenv("PUBLIC_URL", written)
@@ -238,7 +236,7 @@ def test_the_public_address_is_what_browsers_call_it(
 @pytest.mark.parametrize(
     "written", ["https://chat.example.com/chat", "https://chat.example.com?x=1", "https://me:geheim@host"]
 )
-def test_a_public_address_is_no_more_than_a_host(refused: list[str], written: str) -> None:
+def test_a_public_url_with_more_than_a_host_is_refused(refused: list[str], written: str) -> None:
     os.environ["PUBLIC_URL"] = written
     assert environment.origin("PUBLIC_URL") == ""
     [told] = refused
@@ -255,7 +253,7 @@ def test_a_public_address_is_no_more_than_a_host(refused: list[str], written: st
         "redis://:geheim@host/0?socket_timeout=5",
     ],
 )
-def test_an_address_of_redis_that_celery_cannot_read_is_refused(refused: list[str], written: str) -> None:
+def test_a_redis_url_that_celery_cannot_parse_is_refused(refused: list[str], written: str) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         Connection(written).default_channel.client.close()
     os.environ["REDIS_URL"] = written
@@ -268,9 +266,7 @@ def test_an_address_of_redis_that_celery_cannot_read_is_refused(refused: list[st
 @pytest.mark.parametrize(
     "written", ["redis://host", "redis://:p%2Fw@host:6379/", "rediss://u:p@host/3?ssl_cert_reqs=required"]
 )
-def test_an_address_of_redis_that_everything_can_read_is_taken(
-    monkeypatch: pytest.MonkeyPatch, written: str
-) -> None:
+def test_a_valid_redis_url_is_accepted(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("REDIS_URL", written)
     assert environment.redis_url("REDIS_URL") == written
 
@@ -287,7 +283,7 @@ def test_an_address_of_redis_that_everything_can_read_is_taken(
     ],
 )
 def test_a_database_in_memory_or_without_a_name_is_refused(refused: list[str], written: str) -> None:
-    """Of one in memory each connection would have an empty one of its own."""
+    """Each connection to a database in memory would get its own empty one."""
     os.environ["DATABASE_URL"] = written
     found = environment.database("DATABASE_URL", "sqlite:////folder/file", dj_database_url.parse)
     assert found["NAME"] == "/folder/file"
@@ -296,10 +292,10 @@ def test_a_database_in_memory_or_without_a_name_is_refused(refused: list[str], w
     assert len(told.splitlines()) == 1
 
 
-def test_processes_that_start_at_once_in_containers_share_a_data_folder(
+def test_processes_that_start_at_once_in_containers_can_share_a_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of them has the process number 1, as threads here have one number."""
+    """In containers each process has id 1. The threads here share an id, too."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.delenv("SECRET_KEY", raising=False)
     monkeypatch.setattr(environment, "problems", [])
@@ -315,7 +311,7 @@ def test_processes_that_start_at_once_in_containers_share_a_data_folder(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_first_start_that_was_killed_does_not_keep_the_next_one_from_making_a_key(
+def test_a_start_after_a_killed_first_start_makes_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SECRET_KEY", raising=False)

@@ -1,4 +1,4 @@
-"""Which address a request came from, as told by proxies."""
+"""The client address and scheme of a request behind trusted proxies."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PROXIES = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
         (b"", None),
     ],
 )
-def test_the_client_is_the_last_address_that_is_no_proxy(chain, client):
+def test_the_client_is_the_last_address_that_is_not_a_proxy(chain, client):
     assert client_address(chain, PROXIES) == client
 
 
-def test_a_proxy_that_says_nothing_is_the_client():
+def test_a_proxy_that_forwards_no_address_is_the_client():
     scope = {"type": "http", "client": ["10.1.1.1", 5], "headers": [(b"host", b"x")], "root_path": "/claimed"}
     read = read_claims(scope, PROXIES)
     assert (read["client"], read["scheme"], read["root_path"]) == (["10.1.1.1", 5], "http", "")

@@ -1,4 +1,4 @@
-"""What browsers are told of every answer: asked of every address of the route table."""
+"""The security and cache headers of responses, checked for every route."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def check(answer) -> None:
     assert "default-src 'none'" in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Referrer-Policy"] == "same-origin"
-    # The frame of diagrams alone is shown in our page, without an origin of its own.
+    # Only the diagram page may be framed, by our own page, and it is sandboxed.
     is_framed = policy.startswith("sandbox allow-scripts;") and "frame-ancestors 'self'" in policy
     assert answer.headers["X-Frame-Options"] == ("SAMEORIGIN" if is_framed else "DENY")
 
 
-def test_every_address_tells_browsers_what_they_may_do(admin_user: User, alice: User) -> None:
+def test_every_route_sends_security_and_cache_headers(admin_user: User, alice: User) -> None:
     assert len(ROUTES) > 150
     client = Client(raise_request_exception=False)
     for user in (None, alice, admin_user):
@@ -52,13 +52,13 @@ def test_every_address_tells_browsers_what_they_may_do(admin_user: User, alice: 
 @pytest.mark.parametrize(
     "path", ["/api/v1/conversations/{id}", "/api/v1/conversations", "/api/v1/models", "/v1/models"]
 )
-def test_what_has_not_changed_is_not_sent_again(
+def test_an_unchanged_resource_is_not_sent_again(
     api_client, alice, bob, path, django_assert_num_queries
 ) -> None:
     client = api_client(alice)
     made = client.post("/api/v1/conversations", {"title": "Lisbon"}, "application/json").json()["id"]
     address = path.format(id=made)
-    client.get(address)  # what is read once for a user is known from here on
+    client.get(address)  # fills the caches of this user
     with CaptureQueriesContext(connection) as whole:
         first = client.get(address)
     assert first.headers["Cache-Control"] == "private, no-store"
@@ -80,7 +80,7 @@ def test_what_has_not_changed_is_not_sent_again(
         assert api_client(bob).get(address, headers=known).status_code == 404
 
 
-def test_an_image_is_kept_by_its_owner_only_and_asked_for_again(api_client, alice, bob) -> None:
+def test_an_image_is_cached_privately_and_revalidated(api_client, alice, bob) -> None:
     client = api_client(alice)
     made = upload(client)
     address = made.json()["url"]
@@ -96,7 +96,7 @@ def test_an_image_is_kept_by_its_owner_only_and_asked_for_again(api_client, alic
 
 
 class Watched(HttpResponse):
-    """Notes which thread reads the content last, which is the one that hashes it."""
+    """Records the thread that reads the content last, which is the one that hashes it."""
 
     read_by: threading.Thread | None = None
 
@@ -110,7 +110,7 @@ class Watched(HttpResponse):
         HttpResponse.content.fset(self, value)  # type: ignore[attr-defined]
 
 
-async def test_a_long_answer_is_hashed_beside_the_event_loop() -> None:
+async def test_a_long_response_is_hashed_outside_the_event_loop() -> None:
     request = RequestFactory().get("/")
     hashed = {}
     for size in (MAX_HASHED_AT_ONCE_BYTES, MAX_HASHED_AT_ONCE_BYTES + 1, MAX_HASHED_BYTES + 1):

@@ -1,4 +1,4 @@
-"""Log lines as an operator reads them: which request they belong to, and nothing that users wrote."""
+"""Log lines identify their request and contain nothing that users wrote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from chatapp.operations.logs import LevelsOfAnswers, build_formatter
+from chatapp.operations.logs import ResponseLevelFilter, build_formatter
 from tests.fixtures.processes import ServiceStarter
 from tests.servers.service import Service, run_manage
 
@@ -19,24 +19,24 @@ def service(start_shared: ServiceStarter) -> Service:
     return start_shared(is_new=True)
 
 
-def test_each_request_is_logged_as_json_under_an_id_of_its_own(start_service):
+def test_each_request_is_logged_as_json_with_its_own_id(start_service):
     service = start_service(LOG_FORMAT="json")
     for _ in range(2):
         service.client().get("/nowhere")
     service.wait_for_output(r"(?s)Not Found: /nowhere.*Not Found: /nowhere")
     lines = [json.loads(line) for line in service.output().splitlines() if "/nowhere" in line]
-    assert [line["level"] for line in lines] == ["info", "info"]  # anybody can ask for anything
+    assert [line["level"] for line in lines] == ["info", "info"]  # Anybody can request any address.
     assert all(line["logger"] == "django.request" and line["timestamp"].endswith("Z") for line in lines)
     assert len({line["request_id"] for line in lines}) == 2
 
 
-def test_plain_lines_name_their_request(service):
+def test_plain_log_lines_contain_the_request_id(service):
     service.client().get("/nowhere")
     line = service.wait_for_output(r".*Not Found: /nowhere").group(0)
     assert " INFO django.request [" in line
 
 
-def test_a_request_keeps_the_id_it_came_with_in_its_answer_and_its_lines(service):
+def test_a_valid_request_id_is_kept_in_the_response_and_the_log(service):
     with service.client() as client:
         answer = client.get("/nowhere", headers={"X-Request-Id": "gateway-17.a"})
         assert answer.headers["x-request-id"] == "gateway-17.a"
@@ -48,7 +48,7 @@ def test_a_request_keeps_the_id_it_came_with_in_its_answer_and_its_lines(service
             assert re.fullmatch("[0-9a-f]{12}", named)
 
 
-def test_what_was_not_found_is_not_written_where_only_warnings_are(start_service):
+def test_a_404_is_not_logged_at_level_warning(start_service):
     service = start_service(is_new=True, LOG_LEVEL="WARNING")
     service.client().get("/nowhere")
     assert service.client().post("/accounts/login/").status_code == 403
@@ -70,8 +70,8 @@ def test_what_was_not_found_is_not_written_where_only_warnings_are(start_service
         "/api/v1/shared/{}/images/1",
     ],
 )
-def test_no_link_that_lets_somebody_in_is_written(address, is_json):
-    """Each of them opens something for whoever reads it."""
+def test_links_that_grant_access_are_not_logged(address, is_json):
+    """Anybody who reads a link like these can use it."""
     secret = "7f3a-secret.value_1"
     words = ("Internal Server Error: %s", address.replace("{}", secret))
     record = logging.LogRecord("django.request", logging.ERROR, __file__, 1, words[0], (words[1],), None)
@@ -81,7 +81,7 @@ def test_no_link_that_lets_somebody_in_is_written(address, is_json):
 
 
 @pytest.mark.parametrize("is_json", [True, False])
-def test_a_traceback_does_not_show_what_the_variables_held(is_json):
+def test_a_traceback_does_not_show_the_values_of_variables(is_json):
     try:
         content = "my diary"
         raise ValueError(len(content))
@@ -104,13 +104,13 @@ def test_a_traceback_does_not_show_what_the_variables_held(is_json):
         (403, "WARNING", "WARNING"),
         (500, "ERROR", "ERROR"),
         (502, "ERROR", "WARNING"),  # a provider's fault
-        (503, "ERROR", "WARNING"),  # for one, an answer that ended because its user had something forgotten
+        (503, "ERROR", "WARNING"),  # e.g. an answer that a forgetting of its user has ended
     ],
 )
-def test_an_answer_is_an_error_of_the_log_only_where_the_service_is_at_fault(status, before, after):
+def test_a_response_is_logged_as_an_error_only_if_the_service_is_at_fault(status, before, after):
     told = {"msg": "Told.", "status_code": status, "levelno": getattr(logging, before), "levelname": before}
     record = logging.makeLogRecord(told)
-    LevelsOfAnswers().filter(record)
+    ResponseLevelFilter().filter(record)
     assert record.levelname == after
 
 
@@ -122,7 +122,7 @@ print(*(logging.getLevelName(logging.getLogger(name).getEffectiveLevel()) for na
 """
 
 
-def test_the_level_of_a_worker_is_the_deployments(tmp_path):
+def test_a_worker_uses_the_configured_log_level(tmp_path):
     env = {
         "DATA_DIR": str(tmp_path),
         "LOG_LEVEL": "ERROR",

@@ -1,4 +1,4 @@
-"""An outage is one line of the log, now and then; an error of our own keeps its trace."""
+"""An outage is logged as one line now and then. An error of our own keeps its traceback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def database_error(words: str, code: int) -> OperationalError:
     "error",
     [OperationalError("server closed the connection\nunexpectedly"), OSError(errno.ENOSPC, "No space left")],
 )
-def test_an_outage_is_one_line_and_is_not_repeated(error: Exception) -> None:
+def test_an_outage_is_logged_as_one_line_and_not_repeated(error: Exception) -> None:
     lines, first, second = OutageLines(), record_of(error), record_of(error)
     assert lines.filter(first)
     assert first.exc_info is None
@@ -45,8 +45,8 @@ def test_an_outage_is_one_line_and_is_not_repeated(error: Exception) -> None:
     assert not lines.filter(second)
 
 
-def test_what_beat_cannot_send_is_one_line_without_its_stack() -> None:
-    """Of each task that was due while Redis was away it wrote a stack and four traces: 20 kB."""
+def test_tasks_that_beat_cannot_send_are_logged_as_one_line_without_a_stack() -> None:
+    """By default beat logs a stack and four tracebacks, 20 kB, for each task that is due while Redis is down."""
     lines, written = OutageLines(), list[str]()
     for task in ("sweep", "webhooks"):
         try:
@@ -66,7 +66,7 @@ def test_what_beat_cannot_send_is_one_line_without_its_stack() -> None:
     assert "\n" not in line
 
 
-def test_an_error_of_our_own_keeps_its_trace() -> None:
+def test_an_error_of_our_own_keeps_its_traceback() -> None:
     lines = OutageLines()
     wrong = database_error("no such table: x", sqlite3.SQLITE_ERROR)
     for record in (record_of(KeyError("x")), record_of(KeyError("x")), record_of(wrong)):
@@ -74,7 +74,7 @@ def test_an_error_of_our_own_keeps_its_trace() -> None:
         assert record.exc_info is not None
 
 
-def test_a_full_disk_is_told_from_a_database_that_is_away() -> None:
+def test_a_full_disk_is_distinguished_from_a_database_that_is_down() -> None:
     assert describe_outage(database_error("disk is full", sqlite3.SQLITE_FULL)).status == 507
     assert describe_outage(OperationalError("connection refused")).status == 503
     assert not is_disk_full(OSError(errno.ENOENT, "No such file"))

@@ -1,4 +1,4 @@
-"""A server that has stopped answering is told from one that works for long."""
+"""A PostgreSQL server that has stopped responding is distinguished from one that is busy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Impatient(WatchedConnection):
     silence_s = 0.2
 
 
-def test_a_long_statement_is_waited_for(postgres: Postgres) -> None:
+def test_a_long_statement_is_not_interrupted(postgres: Postgres) -> None:
     with Impatient.connect(postgres.url()) as connection:
         assert connection.execute("SELECT 7 FROM pg_sleep(0.7)").fetchone() == (7,)
 
 
-def test_a_statement_that_waits_for_a_lock_is_waited_for(postgres: Postgres) -> None:
+def test_a_statement_that_waits_for_a_lock_is_not_interrupted(postgres: Postgres) -> None:
     with psycopg.connect(postgres.url()) as holding, Impatient.connect(postgres.url()) as waiting:
         holding.execute("SELECT pg_advisory_xact_lock(12)")
         with pytest.raises(psycopg.errors.LockNotAvailable):

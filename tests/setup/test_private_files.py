@@ -1,4 +1,4 @@
-"""What is stored is open to the account of the service alone, on a machine that others use, too."""
+"""Only the account of the service can access stored files, even on a shared machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module", autouse=True)
 def open_umask() -> Iterator[None]:
-    """Set the mask of a shell that hides nothing; processes inherit it."""
+    """Set a umask of 0, which child processes inherit."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -44,7 +44,7 @@ def used(open_umask: None, start_shared: ServiceStarter) -> Service:
 
 
 def open_paths(folder: Path) -> list[str]:
-    """Relative, of all that others have a right to, symbolic links apart."""
+    """Return the relative paths that other accounts have any permission for, except symbolic links."""
     return sorted(
         str(path.relative_to(folder))
         for path in [folder, *folder.rglob("*")]
@@ -52,7 +52,7 @@ def open_paths(folder: Path) -> list[str]:
     )
 
 
-def test_all_that_a_service_stores_is_open_to_its_account_alone(used: Service) -> None:
+def test_only_the_account_of_the_service_can_access_stored_files(used: Service) -> None:
     names = {path.name for path in used.data_dir.rglob("*")}
     assert {"palimpsest.sqlite3", "palimpsest.sqlite3-wal", "palimpsest.sqlite3-shm"} <= names
     assert {"secret_key", "serve.lock"} <= names
@@ -61,13 +61,13 @@ def test_all_that_a_service_stores_is_open_to_its_account_alone(used: Service) -
     assert open_paths(used.data_dir) == []
 
 
-def test_a_used_data_folder_holds_nothing_foreign(used: Service, settings: Settings) -> None:
-    """Who adds a file to the data folder names it in WRITTEN, or it stays readable in a folder that others share."""
+def test_every_file_in_a_used_data_folder_is_known(used: Service, settings: Settings) -> None:
+    """A new file in the data folder must be listed in WRITTEN, or it stays readable in a folder that others share."""
     settings.DATA_DIR = used.data_dir
     assert find_foreign() is None
 
 
-def test_a_new_data_folder_is_private_from_its_first_command_on(tmp_path: Path) -> None:
+def test_a_new_data_folder_is_private_from_the_first_command_on(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     done = run_manage({"DATA_DIR": str(folder)}, "migrate", "contenttypes", "--verbosity=0", is_forked=False)
     assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_a_new_data_folder_is_private_from_its_first_command_on(tmp_path: Path) 
     assert open_paths(folder) == []
 
 
-def test_an_open_data_folder_of_before_is_closed_at_the_start_and_the_doctor_tells(
+def test_an_open_data_folder_is_reported_by_the_doctor_and_closed_at_the_start(
     used: Service, tmp_path: Path
 ) -> None:
     used.stop()
@@ -101,8 +101,8 @@ def test_an_open_data_folder_of_before_is_closed_at_the_start_and_the_doctor_tel
     assert "well   file permissions" in run_manage(used.env, "doctor").stdout
 
 
-def test_what_others_keep_in_the_data_folder_keeps_its_rights(used: Service, tmp_path: Path) -> None:
-    """DATA_DIR may be somebody's home: programs there must stay executable, and shared files shared."""
+def test_foreign_files_in_the_data_folder_keep_their_permissions(used: Service, tmp_path: Path) -> None:
+    """DATA_DIR may be a home folder, in which programs must stay executable and shared files shared."""
     used.stop()
     folder = used.data_dir
     (folder / "bin").mkdir()
@@ -119,10 +119,10 @@ def test_what_others_keep_in_the_data_folder_keeps_its_rights(used: Service, tmp
     assert "well   file permissions" in doctor
     (folder / "bin").rename(tmp_path / "bin")
     assert open_paths(folder) == ["."]
-    folder.chmod(0o700)  # as the other tests found it
+    folder.chmod(0o700)  # Restore it for the other tests.
 
 
-def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(
+def test_a_file_of_another_account_is_reported_on_one_line_and_left_unchanged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     foreign = Path("/etc/passwd")
@@ -137,7 +137,9 @@ def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(
     assert foreign.stat().st_mode == mode
 
 
-def test_a_database_elsewhere_is_closed_too(start_service: ServiceStarter, tmp_path: Path) -> None:
+def test_a_database_outside_the_data_folder_is_made_private_too(
+    start_service: ServiceStarter, tmp_path: Path
+) -> None:
     database = tmp_path / "elsewhere.sqlite3"
     url = f"sqlite:///{database}"
     copy_migrated_sqlite(database)
@@ -150,7 +152,7 @@ def test_a_database_elsewhere_is_closed_too(start_service: ServiceStarter, tmp_p
 
 
 def test_a_celery_process_creates_private_files(tmp_path: Path) -> None:
-    """A worker and beat are started as Celery starts them, without a command of ours."""
+    """Workers and beat are started with Celery's own command, not with ours."""
     program = (
         "import os, chatapp.operations.celery_app as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"
     )
@@ -162,7 +164,7 @@ def test_a_celery_process_creates_private_files(tmp_path: Path) -> None:
 
 
 def test_collected_static_files_stay_readable(tmp_path: Path) -> None:
-    """They are public, and another account may serve them."""
+    """Static files are public, and another account may serve them."""
     static = tmp_path / "static"
     env = {"DATA_DIR": str(tmp_path / "data"), "STATIC_ROOT": str(static)}
     done = run_manage(env, "collectstatic", "--noinput", "--verbosity=0", is_forked=False)

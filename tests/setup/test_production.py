@@ -1,4 +1,4 @@
-"""Web, worker and beat as processes of their own, on PostgreSQL and Redis."""
+"""Web, worker and beat as separate processes, on PostgreSQL and Redis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_two_web_processes_share_a_database(start_service):
     assert second.client(token).get(f"/api/v1/conversations/{made['id']}").json()["title"] == "shared"
 
 
-def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service, start_worker, start_beat):
+def test_a_missing_worker_is_reported_until_one_starts_and_works(start_service, start_worker, start_beat):
     service = start_service(production=True, LEASE_S="3")
     alone = run_manage(service.env, "doctor")
     assert alone.returncode == 1
@@ -49,9 +49,7 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
 @pytest.mark.parametrize(
     ("kind", "begun"), [("worker --concurrency=1", r"ready\."), ("beat", "Sending due task sweep")]
 )
-def test_workers_and_beats_wait_for_their_schema_and_do_not_begin_on_a_newer_one(
-    start_service, processes, kind, begun
-):
+def test_workers_and_beat_wait_for_their_schema_and_refuse_a_newer_one(start_service, processes, kind, begun):
     service = start_service(production=True, LEASE_S="3", LOG_LEVEL="INFO")
     celery = ("-m", "celery", "-A", "chatapp", *kind.split())
     waiting, refused = service.companion("waiting", *celery), service.companion("refused", *celery)
@@ -72,7 +70,7 @@ def test_workers_and_beats_wait_for_their_schema_and_do_not_begin_on_a_newer_one
         assert refused.process.wait(PATIENCE_S) == 1
 
 
-def test_a_worker_waits_for_a_database_that_is_away(start_service, processes):
+def test_a_worker_waits_for_a_database_that_is_down(start_service, processes):
     service = start_service(production=True)
     away = {**service.env, "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}
     worker = service.companion("away", "-m", "celery", "-A", "chatapp", "worker", "--concurrency=1")
@@ -84,7 +82,7 @@ def test_a_worker_waits_for_a_database_that_is_away(start_service, processes):
 
 
 def ask_as_compose_does(env: dict[str, str]) -> bool:
-    """Return whether the health check of docker-compose.yml finds the worker of this machine alive."""
+    """Run the worker's health check from docker-compose.yml. Return whether it passes."""
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     _, _, *arguments = compose["services"]["worker"]["healthcheck"]["test"]
     return (

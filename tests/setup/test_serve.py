@@ -1,4 +1,4 @@
-"""`manage.py serve` as its operator meets it."""
+"""`manage.py serve` from the operator's point of view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.servers.websocket import connect
 
 
 def serve(*arguments: str, is_forked: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a start that is refused: with the libraries imported, it is told the same in a tenth of the time."""
+    """Run a start that is refused. A forked process fails with the same message in a tenth of the time."""
     return run_manage(env, "serve", *arguments, is_forked=is_forked)
 
 
@@ -32,7 +32,7 @@ def service(start_shared: ServiceStarter) -> Service:
     return start_shared(is_new=True)
 
 
-def test_it_answers_and_prints_its_address_and_a_set_up_link_until_there_is_an_admin(service):
+def test_a_set_up_link_is_printed_until_there_is_an_admin(service):
     link = service.wait_for_output(SETUP_LINK).group(0)
     assert link.startswith(service.url)
     assert service.client().get("/healthz").status_code == 200
@@ -43,14 +43,14 @@ def test_it_answers_and_prints_its_address_and_a_set_up_link_until_there_is_an_a
     assert "/setup/" not in service.output()[printed:]
 
 
-def test_a_second_process_on_the_same_data_is_told_so(service):
+def test_a_second_process_on_the_same_data_folder_is_refused(service):
     second = serve("--port", "0", is_forked=False, DATA_DIR=str(service.data_dir))
     assert second.returncode == 1
     assert second.stderr.startswith(f"The data folder {service.data_dir} is already served by process")
     assert len(second.stderr.splitlines()) == 1
 
 
-def test_a_port_in_use_is_told_in_one_sentence(tmp_path):
+def test_a_port_in_use_is_reported_in_one_sentence(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -61,7 +61,7 @@ def test_a_port_in_use_is_told_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
-def test_a_host_that_can_be_no_name_is_told_in_one_sentence(tmp_path, host):
+def test_an_invalid_host_name_is_reported_in_one_sentence(tmp_path, host):
     refused = serve("--port", "0", "--host", host, DATA_DIR=str(tmp_path))
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"{host} is no address of this machine (")
@@ -69,14 +69,14 @@ def test_a_host_that_can_be_no_name_is_told_in_one_sentence(tmp_path, host):
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_an_old_schema_is_told_in_one_sentence(tmp_path):
+def test_an_old_schema_is_reported_in_one_sentence(tmp_path):
     refused = serve("--port", "0", DATA_DIR=str(tmp_path))
     assert refused.returncode == 1
     assert refused.stderr.strip().endswith("run `manage.py migrate` first.")
 
 
 @pytest.mark.parametrize("arguments", [(), ("--migrate",)])
-def test_a_schema_of_a_newer_version_is_told_in_one_sentence(tmp_path, arguments):
+def test_a_newer_schema_is_reported_in_one_sentence(tmp_path, arguments):
     copy_migrated_sqlite(tmp_path / SQLITE_NAME)
     with sqlite3.connect(tmp_path / SQLITE_NAME) as database:
         database.execute(
@@ -98,7 +98,7 @@ prepare_schema(migrates=True)
 """
 
 
-def test_a_start_brings_up_to_date_what_follows_the_schema_though_no_migration_is_left(tmp_path):
+def test_a_start_without_pending_migrations_restores_triggers_and_permissions(tmp_path):
     copy_migrated_sqlite(tmp_path / SQLITE_NAME)
     with sqlite3.connect(tmp_path / SQLITE_NAME) as database:
         database.execute("DROP TRIGGER no_user_edition")
@@ -114,7 +114,7 @@ def test_a_start_brings_up_to_date_what_follows_the_schema_though_no_migration_i
 MIGRATE = ["manage.py", "migrate", "--verbosity=0"]
 
 
-def test_a_start_and_a_migrate_at_once_on_an_empty_database_wait_for_each_other(postgres, tmp_path):
+def test_a_start_and_a_concurrent_migrate_of_an_empty_database_wait_for_each_other(postgres, tmp_path):
     url = postgres.new_database()
     env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "chatapp.settings"}
     starting = [
@@ -134,7 +134,7 @@ def test_a_start_and_a_migrate_at_once_on_an_empty_database_wait_for_each_other(
     ]
 
 
-def test_a_database_that_is_away_is_told_in_one_sentence(tmp_path):
+def test_an_unreachable_database_is_reported_in_one_sentence(tmp_path):
     refused = serve(
         "--port", "0", DATA_DIR=str(tmp_path), DATABASE_URL="postgresql://nobody@127.0.0.1:9/none"
     )
@@ -142,7 +142,7 @@ def test_a_database_that_is_away_is_told_in_one_sentence(tmp_path):
     assert "check DATABASE_URL" in refused.stderr
 
 
-def test_a_data_folder_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
+def test_an_unwritable_data_folder_is_reported_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     refused = serve("--port", "0", DATA_DIR=str(tmp_path / "file" / "data"))
     assert refused.returncode == 1
@@ -156,9 +156,7 @@ def read_to_the_end(socket: ClientConnection) -> None:
 
 
 @pytest.mark.parametrize(("drain_s", "status"), [("20", "complete"), ("0", "interrupted")])
-def test_sigterm_lets_answers_finish_or_keeps_what_they_have_and_tells_open_sockets(
-    start_service, drain_s, status
-):
+def test_sigterm_completes_or_interrupts_answers_and_closes_sockets(start_service, drain_s, status):
     service = start_service(DRAIN_TIMEOUT_S=drain_s)
     headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"}
     with service.client_of(ALICE) as client, connect(service.ws_url, additional_headers=headers) as socket:
@@ -180,13 +178,13 @@ def test_sigterm_lets_answers_finish_or_keeps_what_they_have_and_tells_open_sock
     assert stored["content"]
 
 
-def test_it_starts_again_after_kill_9(service):
+def test_the_service_starts_again_after_kill_9(service):
     service.kill()
     assert service.start().client().get("/readyz").status_code == 200
 
 
-def test_an_unsuitable_python_is_told_before_anything_else(tmp_path):
-    """make, sh and a python3 that is too old are all there is."""
+def test_an_old_python_is_reported_before_anything_else(tmp_path):
+    """The PATH has only make, sh and a python3 that is too old."""
     old = tmp_path / "python3"
     old.write_text(
         f"#!{sys.executable}\nimport runpy, sys\nsys.version_info = (3, 9, 1)\nsys.argv.pop(0)\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"

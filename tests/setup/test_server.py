@@ -1,4 +1,4 @@
-"""The server by itself, from outside, with a tiny application behind it."""
+"""The server from outside, with a tiny application behind it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_body_up_to_the_limit_arrives_whole(url):
     )
 
 
-def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(tiny):
+def test_a_body_that_declares_too_large_a_size_is_refused_before_it_is_sent(tiny):
     with socket.create_connection(("127.0.0.1", tiny[1]), timeout=60) as client:
         client.sendall(b"POST /facts HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n")
         answer = client.makefile("rb").read()
@@ -62,12 +62,12 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(url):
     assert "1,000,000 bytes" in answer.json()["error"]["message"]
 
 
-def test_an_error_of_the_application_is_told_as_json(url):
+def test_an_application_error_is_returned_as_json(url):
     answer = httpx2.get(f"{url}/crash", timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_server_error")
 
 
-def test_nobody_may_claim_another_address_or_path(url):
+def test_clients_cannot_claim_another_address_or_path(url):
     claims = {
         "X-Forwarded-For": "8.8.8.8",
         "X-Forwarded-Proto": "https",
@@ -79,7 +79,7 @@ def test_nobody_may_claim_another_address_or_path(url):
     assert not {name.lower() for name in claims} & set(facts["headers"])
 
 
-def test_a_trusted_proxy_is_believed_up_to_itself(tmp_path):
+def test_the_address_that_trusted_proxies_forward_is_used(tmp_path):
     process, port = start_tiny(tmp_path / "log", "127.0.0.0/8", "10.0.0.0/8")
     try:
         claims = {"X-Forwarded-For": "6.6.6.6, 8.8.8.8, 10.1.2.3", "X-Forwarded-Proto": "https"}
@@ -97,8 +97,7 @@ def test_a_socket_returns_frames_of_every_size(open_socket, size):
 
 
 def send_and_read(client: ClientConnection, message: str | list[str]) -> None:
-    """Send and read: a refusal may arrive before all of `message` is sent, and then sending raises, else
-    reading does."""
+    """Send and read. Sending raises if the server refuses `message` before all of it is sent, else reading raises."""
     client.send(message)
     client.recv(timeout=60)
 
@@ -135,7 +134,7 @@ def test_frames_arrive_in_order_however_fast_they_are_sent(open_socket):
 HANDSHAKE = b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 
 
-def test_who_takes_nothing_of_a_stream_or_from_a_socket_holds_its_sender_back(tiny):
+def test_a_client_that_does_not_read_pauses_the_sender_of_a_stream_or_socket(tiny):
     process, port = tiny
     address = ("127.0.0.1", port)
     text = b"flood 100000"

@@ -1,4 +1,4 @@
-"""The server uses attributes of daphne, twisted and autobahn that they do not promise to keep."""
+"""Checks the attributes of daphne, twisted and autobahn that the server uses although they are not public API."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def named(function: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("part", ["daphne", "twisted", "autobahn"])
-def test_its_parts_are_installed_in_the_version_that_is_pinned(part):
+def test_the_parts_of_the_server_are_installed_in_the_pinned_version(part):
     dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert f"{part}=={version(part)}" in dependencies
 
 
-def test_what_waits_to_be_written_is_in_the_two_buffers_a_frame_is_written_past():
-    """`Socket.send_text` writes to the kernel itself only where both are empty."""
+def test_twisted_keeps_pending_output_in_the_two_buffers_that_the_socket_checks():
+    """`Socket.send_text` writes directly to the kernel only if both are empty."""
     descriptor = FileDescriptor(reactor=None)
     descriptor.connected = True
     descriptor.startWriting = descriptor.stopWriting = lambda: None
@@ -47,7 +47,7 @@ def test_what_waits_to_be_written_is_in_the_two_buffers_a_frame_is_written_past(
     assert "return main.CONNECTION_LOST" in inspect.getsource(Connection.writeSomeData)
 
 
-def test_twisted_refuses_what_it_cannot_parse_by_the_method_that_the_channel_overrides():
+def test_twisted_refuses_malformed_requests_by_the_method_that_the_channel_overrides():
     source = inspect.getsource(twisted_http)
     assert source.count("self._respondToBadRequestAndDisconnect()") >= 5
     assert named(twisted_http.HTTPChannel._respondToBadRequestAndDisconnect) == ["self"]
@@ -99,14 +99,14 @@ def test_daphne_has_the_loop_the_checkers_and_the_methods_that_the_server_uses()
 
 
 @pytest.mark.parametrize("state", [server_sockets.Socket.STATE_CLOSING, server_sockets.Socket.STATE_CLOSED])
-def test_what_is_said_to_a_socket_that_has_gone_is_dropped(state: int) -> None:
+def test_a_message_to_a_closing_or_closed_socket_is_dropped(state: int) -> None:
     socket = server_sockets.Socket.__new__(server_sockets.Socket)
     socket.state = state
     socket.handle_reply({"type": "websocket.send", "text": "Too late."})
 
 
-async def test_a_request_that_ended_drops_no_reader_any_more(monkeypatch: pytest.MonkeyPatch):
-    """The timer of its gate found a request without a connection, and left a trace in the log."""
+async def test_a_finished_request_stops_the_timer_of_its_gate(monkeypatch: pytest.MonkeyPatch):
+    """Otherwise the timer would find a request without a connection and log a traceback."""
     monkeypatch.setattr(WebRequest, "finish", lambda _: None)
     request = Request.__new__(Request)
     request.gate, request.channel = Gate(request._drop), None

@@ -1,4 +1,4 @@
-"""`.ci/setup.py`, which `make` and each run of pytest begin with."""
+"""`.ci/setup.py`, which `make` and every pytest run start with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ with runpy.run_path(sys.argv[1])["alone"]():
 """
 
 
-def test_two_at_once_in_one_checkout_come_one_after_the_other(tmp_path: Path) -> None:
+def test_concurrent_set_ups_of_one_checkout_run_one_after_the_other(tmp_path: Path) -> None:
     setup = shutil.copy(ROOT / ".ci" / "setup.py", tmp_path)
     command = [sys.executable, "-c", HOLD, str(setup)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
@@ -34,10 +34,10 @@ def test_two_at_once_in_one_checkout_come_one_after_the_other(tmp_path: Path) ->
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_static_files_are_collected_anew_elsewhere_and_nothing_of_others_is_deleted(
+def test_collecting_static_files_elsewhere_deletes_no_other_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """STATIC_ROOT may be a folder of a web server, which has other files, too."""
+    """STATIC_ROOT may be a web server's folder with other files in it."""
     setup = runpy.run_path(str(ROOT / ".ci" / "setup.py"))
     commands: list[list[str]] = []
     here = {"ROOT": tmp_path, "STATIC": tmp_path / "static", "run": commands.append}

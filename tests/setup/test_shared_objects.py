@@ -1,4 +1,4 @@
-"""What threads share is safe for threads: each thing that can change is listed here, with the reason."""
+"""Objects that threads share are thread-safe: each mutable one is listed here with the reason."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ OURS = {
     "chatapp.runs.tool_ports._waiting": "of the one loop",
 }
 SAFE_CLASSES = ("chatapp.operations.lru_cache.LruCache", "chatapp.recall.index_cache.IndexCache")
-"""Have locks."""
+"""These classes have locks."""
 CACHED = {
-    "memory.plain_types.plain_checks": "never changed",
+    "memory.strict_types.strict_checks": "never changed",
     "memory.languages._latin_stop_words": "never changed",
     "memory.claim_structure.without_now": "tuples of a text and a truth value",
     "memory.memory_requests._kind_of": "a word or None",
@@ -109,7 +109,7 @@ THREADS = 8
 
 
 @pytest.mark.slow
-def test_all_that_threads_share_is_known() -> None:
+def test_every_mutable_object_that_threads_share_is_listed() -> None:
     unknown = {
         name: what
         for name, what in shared_objects()
@@ -121,8 +121,8 @@ def test_all_that_threads_share_is_known() -> None:
     assert not unknown, "make it one per thread or give it a lock, and say here why it is safe"
 
 
-def test_readers_of_texts_find_the_same_on_many_threads() -> None:
-    """A shared stemmer, parser or cache mixes the words of two threads, or fails."""
+def test_text_analysis_gives_the_same_results_on_many_threads() -> None:
+    """A stemmer, parser or cache that is not thread-safe would mix the words of two threads, or fail."""
     chance = random.Random(7)
     stems = (
         "run",
@@ -152,7 +152,7 @@ def test_readers_of_texts_find_the_same_on_many_threads() -> None:
         return (
             read_now,
             pack_terms(text),
-            vocabulary.telling_words(text),
+            vocabulary.content_words(text),
             analyzer.document_terms(text),
             [stem_word(word, LATIN[language]) for language in languages for word in text.split()],
         )

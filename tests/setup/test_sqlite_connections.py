@@ -1,4 +1,4 @@
-"""Connections to SQLite are kept for the next request, whose thread is another one."""
+"""SQLite connections are kept for the next request, which runs in another thread."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def nothing_kept() -> None:
 
 
 def in_a_thread(what: Callable[[], Any]) -> Any:
-    """Return what a new thread returns, as each request has one."""
+    """Call a function in a new thread, as each request has one. Return its result."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(what).result()
 
 
 def use() -> sqlite3.Connection:
-    """Read something and close; return what was opened or taken for it."""
+    """Run a query and close. Return the connection that was used."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM chatapp_user")
         used = connection.connection
@@ -37,13 +37,13 @@ def use() -> sqlite3.Connection:
     return used
 
 
-def test_one_thread_takes_what_another_has_closed() -> None:
+def test_a_thread_reuses_the_connection_that_another_has_closed() -> None:
     first = in_a_thread(use)
     assert in_a_thread(use) is first
     assert [row[0] for row in first.execute("PRAGMA foreign_keys")] == [1]
 
 
-def test_two_at_once_never_share_one() -> None:
+def test_concurrent_threads_never_share_a_connection() -> None:
     ready = Barrier(12)
     used: list[sqlite3.Connection] = []
 
@@ -65,7 +65,7 @@ def test_two_at_once_never_share_one() -> None:
     assert sum(map(len, base._kept.values())) == 0
 
 
-def test_what_failed_is_closed() -> None:
+def test_a_connection_that_failed_is_closed() -> None:
     def fail() -> sqlite3.Connection:
         connection.ensure_connection()
         used = connection.connection
@@ -80,7 +80,7 @@ def test_what_failed_is_closed() -> None:
     assert in_a_thread(use) is not failed
 
 
-def test_what_is_left_in_a_transaction_is_closed() -> None:
+def test_a_connection_left_in_a_transaction_is_closed() -> None:
     def leave() -> sqlite3.Connection:
         with transaction.atomic():
             with connection.cursor() as cursor:
@@ -93,7 +93,7 @@ def test_what_is_left_in_a_transaction_is_closed() -> None:
         in_a_thread(leave).execute("SELECT 1")
 
 
-def test_a_fork_leaves_what_its_parent_has_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_does_not_use_the_connections_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = in_a_thread(use)
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert in_a_thread(use) is not parents

@@ -1,4 +1,4 @@
-"""What a process imports before anybody uses it: a start within two seconds and little memory at rest need that."""
+"""What a process imports at its start: as little as possible, to start within two seconds and use little memory."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ WHEN_USED = {
 
 @pytest.fixture(scope="module")
 def started() -> list[str]:
-    """Return what a process prints that has just started: its modules; numbers of its classes."""
+    """Return the output of a process that has just started: a line of modules, and a line of class counts."""
     done = subprocess.run(
         [sys.executable, "-c", STARTED], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return done.stdout.splitlines()
 
 
-def test_it_imports_nothing_that_a_chat_does_not_need(started):
+def test_a_start_imports_nothing_that_a_chat_does_not_need(started):
     imported = set(started[0].split())
     assert {"chatapp.urls", "chatapp.compaction.tasks", "ninja", "twisted"} <= imported
     assert WHEN_USED & imported == set()
     assert not {name for name in imported if name.startswith("chatapp.") and ".admin" in name}
 
 
-def test_answers_of_one_type_share_a_class_and_no_validator_is_built_before_it_is_used(started):
+def test_responses_of_one_type_share_a_class_and_validators_are_built_on_first_use(started):
     answers, types, parameters, built = map(int, started[1].split())
     assert answers == types > 10
     assert parameters > 100
@@ -73,7 +73,7 @@ with ModelServer() as server:
 """
 
 
-def test_the_time_its_first_import_takes_is_not_taken_for_a_server_that_is_slow():
+def test_a_slow_first_import_does_not_count_towards_the_timeout_of_the_server():
     done = subprocess.run(
         [sys.executable, "-c", SLOW_IMPORT], cwd=ROOT, capture_output=True, text=True, check=False
     )

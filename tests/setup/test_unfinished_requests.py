@@ -1,4 +1,4 @@
-"""Requests that are malformed, too large or never complete: who sends them is refused, and nobody else is."""
+"""Requests that are malformed, too large or never complete are refused, without affecting other clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUND = 1_000
 BODIES = 3
 CONNECTIONS = 8
 HASTY_S = 0.8
-"""Short to wait for, and longer than a busy machine holds a client up between its connection and its first bytes."""
+"""Short, but longer than a busy machine delays a client between its connection and its first bytes."""
 TOKEN = {"alice": b"Authorization: Bearer alice\r\n", "bob": b"Authorization: Bearer bob\r\n"}
 EXPECT = b"Expect: 100-continue\r\n"
 LARGE_FILE = {"file": ("notes.txt", b"A line of text.\n" * 10_000, "text/plain")}
@@ -32,7 +32,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Yield the port of a server that waits as long as the real one does, with small budgets."""
+    """Yield the port of a server with the real timeouts and small budgets."""
     process, port = start_tiny(
         tmp_path_factory.mktemp("patient") / "log",
         anonymous_request_bytes=BOUND,
@@ -82,7 +82,7 @@ def read_to_end(client: socket.socket) -> bytes:
 
 
 def read_error(client: socket.socket) -> tuple[int, str]:
-    """Return the status and code of the only answer, after which the server closes."""
+    """Read until the server closes. Return the status and the error code of the only response."""
     answer = read_to_end(client)
     assert answer.count(b"HTTP/1.1 ") == 1
     start, _, body = answer.partition(b"\r\n\r\n")
@@ -102,7 +102,7 @@ def hold_body(sockets: contextlib.ExitStack, port: int, size: int, *headers: byt
 
 
 def trickle(pieces: dict[socket.socket, bytes]) -> None:
-    """Send each connection its piece again and again until the server answers it."""
+    """Send each connection its piece repeatedly until the server answers it."""
     for _ in range(1_000):
         for client, piece in pieces.items():
             client.sendall(piece)
@@ -112,7 +112,7 @@ def trickle(pieces: dict[socket.socket, bytes]) -> None:
             break
 
 
-# --- time ------------------------------------------------------------------------------------------
+# --- deadlines -------------------------------------------------------------------------------------
 
 
 UNFINISHED = {
@@ -126,7 +126,7 @@ UNFINISHED = {
 }
 
 
-def test_a_request_that_stops_is_answered_and_the_connection_closed(hasty, sockets):
+def test_an_unfinished_request_is_answered_and_its_connection_closed(hasty, sockets):
     waiting = {what: opened(sockets, hasty, sent) for what, sent in UNFINISHED.items()}
     answers = {what: read_error(client) for what, client in waiting.items()}
     assert answers == dict.fromkeys(UNFINISHED, (408, "request_timeout"))
@@ -139,15 +139,15 @@ TRICKLING = {
 }
 
 
-def test_what_trickles_does_not_prolong_its_time(hasty, sockets):
+def test_trickling_data_does_not_extend_the_deadline(hasty, sockets):
     clients = {what: opened(sockets, hasty, start) for what, (start, _) in TRICKLING.items()}
     trickle({clients[what]: piece for what, (_, piece) in TRICKLING.items()})
     answers = {what: read_error(client) for what, client in clients.items()}
     assert answers == dict.fromkeys(TRICKLING, (408, "request_timeout"))
 
 
-def test_a_body_faster_than_the_least_rate_may_take_longer(hasty, sockets):
-    """Each piece earns more time than passes until the next; together they take longer than the deadline."""
+def test_a_body_faster_than_the_minimum_rate_may_exceed_the_deadline(hasty, sockets):
+    """Each piece earns more time than passes until the next one. Together they take longer than the deadline."""
     client = opened(sockets, hasty, head(length(100_000), TOKEN["alice"]))
     client.settimeout(HASTY_S / 16)
     for _ in range(20):
@@ -158,7 +158,7 @@ def test_a_body_faster_than_the_least_rate_may_take_longer(hasty, sockets):
     assert read_status(client) == 200
 
 
-def test_a_connection_on_which_nothing_or_nothing_more_is_said_is_closed(hasty, sockets):
+def test_an_idle_connection_is_closed(hasty, sockets):
     silent, answered = opened(sockets, hasty), opened(sockets, hasty, head(length(0)))
     assert read_to_end(silent) == b""
     assert read_to_end(answered).startswith(b"HTTP/1.1 200 ")
@@ -197,16 +197,14 @@ def test_a_connection_on_which_nothing_or_nothing_more_is_said_is_closed(hasty, 
     ],
 )
 @pytest.mark.parametrize("after", [b"", b"X: y\r\n"])
-def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_after_it_read(
-    patient, sockets, headers, after
-):
+def test_an_ambiguous_request_is_refused_and_data_after_it_is_not_read(patient, sockets, headers, after):
     body = b"0\r\n\r\nGET /facts HTTP/1.1\r\nHost: x\r\n\r\n"
     client = opened(sockets, patient, head(headers, after) + body)
     assert read_error(client) == (400, "malformed")
 
 
 @pytest.mark.parametrize("after", [b"", length(0), length(5), EXPECT + length(5), length(0) + UPGRADE])
-def test_http_1_1_names_its_host(patient, sockets, after):
+def test_an_http_1_1_request_must_have_a_host_header(patient, sockets, after):
     request = b"POST /facts HTTP/1.1\r\nX: y\r\n" + after + b"\r\n"
     assert read_error(opened(sockets, patient, request)) == (400, "malformed")
     earlier = request.replace(b"HTTP/1.1", b"HTTP/1.0") + b"12345"
@@ -227,7 +225,7 @@ def test_http_1_1_names_its_host(patient, sockets, after):
         ),
     ],
 )
-def test_a_host_is_one_name_and_a_port(patient, sockets, host, is_one):
+def test_a_host_header_must_be_one_name_with_an_optional_port(patient, sockets, host, is_one):
     request = b"POST /facts HTTP/1.1\r\nHost: " + host + b"\r\n" + length(0) + b"\r\n"
     client = opened(sockets, patient, request)
     if is_one:
@@ -236,13 +234,13 @@ def test_a_host_is_one_name_and_a_port(patient, sockets, host, is_one):
         assert read_error(client) == (400, "malformed")
 
 
-def test_lists_and_cookies_may_have_several_lines(patient, sockets):
+def test_list_headers_and_cookies_may_have_several_lines(patient, sockets):
     lines = b"Accept: a/b\r\nAccept: c/d\r\nCookie: a=1\r\nCookie: b=2\r\nX-Own: 1\r\nX-Own: 2\r\n"
     assert read_status(opened(sockets, patient, head(length(0), lines))) == 200
 
 
-def test_chunks_before_http_1_1_are_refused(patient, sockets):
-    """A proxy that does not know them takes what follows for the next request."""
+def test_chunked_bodies_before_http_1_1_are_refused(patient, sockets):
+    """A proxy that does not support chunks would read the body as the next request."""
     request = head(b"Transfer-Encoding: chunked\r\n").replace(b"HTTP/1.1", b"HTTP/1.0")
     assert read_error(opened(sockets, patient, request + b"0\r\n\r\n")) == (400, "malformed")
 
@@ -256,7 +254,7 @@ def test_chunks_before_http_1_1_are_refused(patient, sockets):
         b"GET ftp://x/facts HTTP/1.1",
     ],
 )
-def test_what_names_no_address_is_refused(patient, sockets, line):
+def test_a_request_target_that_is_not_a_path_is_refused(patient, sockets, line):
     assert read_error(opened(sockets, patient, line + b"\r\nHost: x\r\n\r\n")) == (400, "malformed")
 
 
@@ -275,18 +273,18 @@ def test_a_malformed_chunk_is_refused(patient, sockets):
 
 @pytest.mark.parametrize("token", [b"", b"Authorization: Bearer mallory\r\n"])
 @pytest.mark.parametrize("expect", [b"", EXPECT])
-def test_a_large_body_of_nobody_is_refused_before_it_is_read(patient, sockets, token, expect):
+def test_a_large_anonymous_body_is_refused_before_it_is_read(patient, sockets, token, expect):
     client = opened(sockets, patient, head(length(BOUND + 1), token, expect))
     assert read_error(client) == (401, "unauthorized")
 
 
-def test_a_body_of_nobody_and_no_length_is_refused_once_it_is_large(patient, sockets):
+def test_an_anonymous_body_of_unknown_length_is_refused_once_it_is_large(patient, sockets):
     client = opened(sockets, patient, head(b"Transfer-Encoding: chunked\r\n") + b"%x\r\n" % (BOUND + 1))
     client.sendall(b"x" * (BOUND + 1))
     assert read_error(client) == (401, "unauthorized")
 
 
-def test_a_user_sends_large_bodies_of_known_and_unknown_length(patient):
+def test_a_user_can_send_large_bodies_of_known_and_unknown_length(patient):
     user = {"Authorization": "Bearer alice"}
     known = httpx2.post(
         f"http://127.0.0.1:{patient}/facts", content=b"x" * 900_000, headers=user, timeout=PATIENCE_S
@@ -298,14 +296,14 @@ def test_a_user_sends_large_bodies_of_known_and_unknown_length(patient):
     assert known.json()["size"] == unknown.json()["size"] == 900_000
 
 
-def test_a_body_that_is_complete_before_its_user_is_known_arrives(patient, sockets):
+def test_a_body_that_is_complete_before_its_user_is_known_is_accepted(patient, sockets):
     chunk = b"%x\r\n" % (2 * BOUND) + b"x" * 2 * BOUND + b"\r\n0\r\n\r\n"
     encoding = b"Transfer-Encoding: chunked\r\nConnection: close\r\n"
     answer = read_to_end(opened(sockets, patient, head(TOKEN["alice"], encoding) + chunk))
     assert b'"size": 2000' in answer
 
 
-def test_a_user_that_asks_first_is_told_to_go_on_once(patient, sockets):
+def test_a_user_that_expects_100_continue_gets_one(patient, sockets):
     client = hold_body(sockets, patient, 2 * BOUND, TOKEN["alice"], b"Connection: close\r\n")
     client.sendall(b"x" * 2 * BOUND)
     answer = read_to_end(client)
@@ -314,15 +312,15 @@ def test_a_user_that_asks_first_is_told_to_go_on_once(patient, sockets):
 
 
 @pytest.mark.parametrize(("path", "bound"), [(b"/small?x=y", 1_000), (b"/facts", 1_000_000)])
-def test_a_body_over_the_bound_of_its_route_is_refused_before_it_is_read(patient, sockets, path, bound):
+def test_a_body_over_the_limit_of_its_route_is_refused_before_it_is_read(patient, sockets, path, bound):
     client = opened(sockets, patient, head(length(bound + 1), TOKEN["alice"], EXPECT, path=path))
     assert read_error(client) == (413, "too_large")
 
 
-# --- many ------------------------------------------------------------------------------------------
+# --- budgets ---------------------------------------------------------------------------------------
 
 
-def test_unfinished_bodies_are_bounded_per_address_and_do_not_stop_users(patient, sockets):
+def test_unfinished_bodies_are_limited_per_address_and_do_not_block_users(patient, sockets):
     held = [hold_body(sockets, patient, BOUND) for _ in range(BODIES)]
     assert read_error(opened(sockets, patient, head(length(BOUND)))) == (429, "rate_limited")
     assert read_status(opened(sockets, patient, head(length(0), TOKEN["alice"]))) == 200
@@ -331,7 +329,7 @@ def test_unfinished_bodies_are_bounded_per_address_and_do_not_stop_users(patient
     assert read_status(opened(sockets, patient, head(length(BOUND)) + b"x" * BOUND)) == 200
 
 
-def test_what_one_user_does_not_finish_stops_no_other(patient, sockets):
+def test_the_unfinished_bodies_of_one_user_do_not_block_another(patient, sockets):
     for _ in range(2):
         hold_body(sockets, patient, 1_000_000, TOKEN["alice"])
     refused = opened(sockets, patient, head(length(1_000_000), TOKEN["alice"]))
@@ -339,7 +337,7 @@ def test_what_one_user_does_not_finish_stops_no_other(patient, sockets):
     hold_body(sockets, patient, 1_000_000, TOKEN["bob"])
 
 
-def test_the_bodies_of_all_users_together_are_bounded(tmp_path, sockets):
+def test_the_bodies_of_all_users_together_are_limited(tmp_path, sockets):
     process, port = start_tiny(tmp_path / "log", all_users_bytes=1_500_000, all_strangers_bytes=40_000)
     try:
         hers = hold_body(sockets, port, 1_000_000, TOKEN["alice"])
@@ -355,7 +353,7 @@ def test_the_bodies_of_all_users_together_are_bounded(tmp_path, sockets):
         process.kill()
 
 
-def test_connections_are_bounded_per_address_until_their_user_is_known(patient, sockets):
+def test_connections_are_limited_per_address_until_their_user_is_known(patient, sockets):
     def is_full() -> bool:
         return read_status(sockets.enter_context(socket.create_connection(("127.0.0.1", patient)))) == 429
 
@@ -383,7 +381,7 @@ def test_behind_a_trusted_proxy_each_client_has_its_own_budget(tmp_path, sockets
         process.kill()
 
 
-def test_who_is_no_trusted_proxy_cannot_claim_other_addresses(patient, sockets):
+def test_untrusted_clients_cannot_claim_other_addresses(patient, sockets):
     claims = [b"X-Forwarded-For: 8.8.8.%d\r\n" % number for number in range(BODIES + 1)]
     for claim in claims[1:]:
         hold_body(sockets, patient, BOUND, claim)
@@ -398,7 +396,7 @@ def test_who_is_no_trusted_proxy_cannot_claim_other_addresses(patient, sockets):
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
     ],
 )
-def test_an_ipv6_client_counts_by_the_network_it_chooses_addresses_from(address, client):
+def test_ipv6_clients_are_counted_by_their_64_bit_network(address, client):
     assert network_of(address) == client
 
 
@@ -410,7 +408,7 @@ def service(start_shared):
     return start_shared(MAX_UPLOAD_BYTES="1000000")
 
 
-def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(service, sockets):
+def test_large_anonymous_bodies_do_not_block_users(service, sockets):
     for token in (b"", b"", b"Authorization: Bearer wrong\r\n", b"Cookie: sessionid=wrong\r\n"):
         stranger = opened(
             sockets, service.port, head(length(64 * 2**20), token, path=b"/api/v1/conversations")
@@ -425,7 +423,7 @@ def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(service, s
     assert stored.status_code == 201, stored.text
 
 
-def test_a_page_sends_large_bodies_with_its_session_as_long_as_it_is_signed_in(service):
+def test_a_page_can_send_large_bodies_only_while_it_is_signed_in(service):
     page = BrowserSession(service, ALICE)
     title = "x" * 100_000
     cookie = {"Cookie": page.cookie}
@@ -436,13 +434,13 @@ def test_a_page_sends_large_bodies_with_its_session_as_long_as_it_is_signed_in(s
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
-def test_a_file_over_the_bound_of_uploads_is_refused_before_it_is_read(service, sockets):
+def test_a_file_over_the_upload_limit_is_refused_before_it_is_read(service, sockets):
     token = b"Authorization: Bearer " + service.tokens[ALICE].encode() + b"\r\n"
     upload = opened(sockets, service.port, head(length(1_100_000), token, EXPECT, path=b"/api/v1/files"))
     assert read_error(upload) == (413, "too_large")
 
 
-def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writing(start_service, sockets):
+def test_anonymous_bodies_without_their_last_byte_do_not_block_users(start_service, sockets):
     service = start_service(MAX_REQUEST_BYTES="500000")
     for _ in range(4):
         stranger = opened(sockets, service.port, head(length(500_000), path=b"/api/v1/conversations"))

@@ -1,4 +1,4 @@
-"""`make versions`: which pairs of Python and Django are tried, and with which packages."""
+"""`make versions`: which pairs of Python and Django are tested, and with which packages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def versions() -> ModuleType:
     return module
 
 
-def test_what_is_tried_is_what_may_be_installed(versions: ModuleType) -> None:
+def test_the_tested_versions_may_be_installed(versions: ModuleType) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     [django] = [each for each in map(Requirement, project["dependencies"]) if each.name == "django"]
     assert all(line in django.specifier for line in versions.DJANGOS)
@@ -38,7 +38,7 @@ def test_what_is_tried_is_what_may_be_installed(versions: ModuleType) -> None:
     assert all((ROOT / each).exists() for each in versions.TESTS)
 
 
-def test_the_packages_are_those_of_the_lock_but_for_those_left_out(versions: ModuleType) -> None:
+def test_the_packages_are_those_of_the_lock_file_except_excluded_ones(versions: ModuleType) -> None:
     lock = versions.LOCK.read_text()
     kept = versions.without(versions.LEFT_OUT, lock)
     names = {line.partition("==")[0] for line in lock.splitlines() if line[:1].isalnum()}
@@ -47,7 +47,7 @@ def test_the_packages_are_those_of_the_lock_but_for_those_left_out(versions: Mod
     assert kept.count("--hash=") < lock.count("--hash=")
 
 
-def test_a_python_that_is_not_here_is_told(versions: ModuleType) -> None:
+def test_a_python_that_is_not_installed_is_not_found(versions: ModuleType) -> None:
     assert versions.find_python("3.99") is None
     here = versions.find_python(".".join(map(str, sys.version_info[:2])))
     if here is not None:

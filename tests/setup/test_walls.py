@@ -1,4 +1,4 @@
-"""The rules of the architecture (docs/architecture.md), held by the suite."""
+"""Checks the rules of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def imports_of(package: str) -> set[str]:
     return {name.split(".")[0] for tree in trees for name, _ in imported_names(tree)}
 
 
-def test_every_import_arrow_points_down():
+def test_imports_follow_the_layers():
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_a_feature_is_imported_by_urls_and_commands_alone():
+def test_only_urls_and_commands_import_a_feature():
     features = {path.parent.name for path in (ROOT / "chatapp" / "features").glob("*/__init__.py")}
     assert len(features) > 5
     users = {
@@ -65,7 +65,7 @@ def test_a_feature_is_imported_by_urls_and_commands_alone():
     } == set()
 
 
-def test_every_package_has_a_level():
+def test_every_package_has_a_layer():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(each["layers"] for each in contracts if each.get("containers") == ["chatapp"])
     ordered = {package.strip() for layer in layers for package in layer.split(":")}
@@ -73,14 +73,14 @@ def test_every_package_has_a_level():
     assert packages - ordered == {"features", "migrations", "management"}
 
 
-def test_the_root_can_be_taken_in_at_a_glance():
-    # An earlier commit may have left folders of compiled modules.
+def test_the_root_of_chatapp_has_at_most_twenty_modules_and_packages():
+    # Count packages, not folders: an earlier commit may have left folders of compiled modules.
     packages = list((ROOT / "chatapp").glob("*/__init__.py"))
     modules = [path for path in (ROOT / "chatapp").glob("*.py") if path.name != "__init__.py"]
     assert len(packages) + len(modules) <= 20
 
 
-def test_memory_needs_pydantic_and_what_knows_languages_only():
+def test_memory_needs_only_pydantic_and_language_libraries():
     languages = {"sentencex", "snowballstemmer", "stopwordsiso"}
     assert imports_of("memory") - set(sys.stdlib_module_names) <= {
         "memory",
@@ -90,7 +90,7 @@ def test_memory_needs_pydantic_and_what_knows_languages_only():
     }
 
 
-def test_agents_know_nothing_of_django():
+def test_agents_do_not_import_django_or_chatapp():
     assert not imports_of("agents") & DJANGO_WORLD
     assert "chatapp" not in imports_of("agents")
 
@@ -117,7 +117,7 @@ def test_no_function_imports_our_own_packages(package):
 
 
 def orderings(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the last column of every order that is written out, and its line."""
+    """Yield the last column and the line of every ordering that is written as a literal."""
     for node in ast.walk(tree):
         columns: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -128,7 +128,7 @@ def orderings(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield columns[-1].value.removeprefix("-"), node.lineno
 
 
-def test_no_order_ends_with_a_time_which_two_rows_may_share():
+def test_no_ordering_ends_with_a_time_that_two_rows_may_share():
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sources("chatapp")
@@ -139,7 +139,7 @@ def test_no_order_ends_with_a_time_which_two_rows_may_share():
     assert found == []
 
 
-def test_nothing_else_lies_at_the_top_level():
+def test_the_top_level_contains_only_known_names():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     top = {line.split("/")[0] for line in listed.splitlines()}
     assert {name for name in top if not name.startswith(".")} <= TOP_LEVEL
@@ -170,6 +170,6 @@ def test_a_setting_that_changes_without_a_restart_is_read_in_one_place():
     assert found == [], "ask chatapp.operations.changeable_settings"
 
 
-def test_every_place_that_runs_on_both_databases_exists():
+def test_every_path_that_runs_on_both_databases_exists():
     missing = [place for place in ON_BOTH if not (ROOT / "tests" / place).exists()]
     assert not missing, f"tests/databases.py names {missing}"

@@ -1,4 +1,4 @@
-"""A small data folder as text: its database as SQL, its other files as they are; compressed, in base64."""
+"""A small data folder as text: its database as SQL and its other files, compressed and in base64."""
 
 from __future__ import annotations
 

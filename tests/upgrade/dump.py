@@ -1,7 +1,7 @@
-"""Make the data folder that the upgrade starts from: `make upgrade-dump`.
+"""Makes the data folder that the upgrade test starts from: `make upgrade-dump`.
 
-Only while `0001_initial` may still be written anew. Once it is released the folder stays as it is, because it then
-stands for the data that people have.
+Run this only while `0001_initial` may still be rewritten. Once it is released, the folder must not change, because it
+then represents the data of existing installations.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def fill(alice: httpx2.Client) -> dict[str, Any]:
-    """Return the ids of what was made: a chat with an answer and a file, a compacted one, an entry and a profile."""
+    """Create a chat with an answer and a file, a compacted chat, an entry and a profile. Return facts about them."""
     file = send(alice, "POST", "files", files={"file": ("planks.txt", NOTE, "text/plain")})["id"]
     chat = send(alice, "POST", "conversations", json={"title": "The boat"})["id"]
     question = {"content": SAID, "attachments": [file], "stream": False}

@@ -1,4 +1,4 @@
-"""A data folder of the first schema is brought up to date, and everything in it is read again and goes on."""
+"""A data folder of the first schema is migrated, and everything in it can be read and continued."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.upgrade.dump import DUMP, ENTRY, HISTORY, NOTE, PROFILE, SAID, found,
 
 @pytest.fixture
 def upgraded(tmp_path: Path, processes: list[OwnProcess]) -> tuple[httpx2.Client, dict[str, str]]:
-    """Alice at a service on the folder, and the facts she knows of it."""
+    """Return alice's client at a service on the migrated folder, and the facts about its content."""
     env = {"DATA_DIR": str(tmp_path / "data")}
     facts = unpack(DUMP.read_text(), tmp_path / "data")
     migrated = run_manage(env, "migrate", "--verbosity=0")
@@ -25,7 +25,7 @@ def upgraded(tmp_path: Path, processes: list[OwnProcess]) -> tuple[httpx2.Client
     return service.start().client_of(ALICE), facts
 
 
-def test_what_was_stored_before_the_upgrade_is_read_found_and_continued(
+def test_data_from_before_the_upgrade_can_be_read_found_and_continued(
     upgraded: tuple[httpx2.Client, dict[str, str]],
 ) -> None:
     alice, facts = upgraded

@@ -14,7 +14,7 @@ from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
 from chatapp.operations.ids import new_id
 from chatapp.operations.leases import is_out_of_lease
-from chatapp.operations.work_budget import PIECE, TO_THE_END, delete_some
+from chatapp.operations.work_budget import PIECE, UNBOUNDED, delete_some
 
 RELEASED_AT_ONCE = 500
 KEPT = timedelta(days=93)
@@ -126,7 +126,7 @@ def delete_budgets(budgets: QuerySet[Budget]) -> None:
 def delete_old_periods(*, now: datetime) -> None:
     """Delete, in batches, periods that are not shown to anybody any more."""
     old = BudgetPeriod.objects.filter(starts_on__lt=(now - KEPT).date(), holds=None)
-    TO_THE_END.work(lambda: delete_some(old, PIECE.start()))
+    UNBOUNDED.work(lambda: delete_some(old, PIECE.start()))
 
 
 def _in_order(spender: Spender) -> list[Limit]:

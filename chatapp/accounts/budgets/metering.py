@@ -14,7 +14,7 @@ from agents.usage import CallMeter, count_request
 from chatapp.accounts.budgets.actions import Amount, Hold, hold, is_held, settle
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.operations import clock
-from chatapp.operations.database import Once, first_in_writer, in_writer, persistently
+from chatapp.operations.database import Once, first_in_writer, in_writer, retry_on_outage
 
 EXPECTED_OUTPUT_TOKENS = 1_000
 """Output tokens that a call holds at most: with its whole output limit, one call could lock out all others."""
@@ -80,7 +80,7 @@ async def hold_for(spender: Spender, amount: Amount) -> Hold:
     """Hold the amount; release it if the caller is cancelled meanwhile. Raise ModelError (budget)."""
     held = Hold(amount, clock.now())
     # Urgent, because the first word of an answer waits for it.
-    write = persistently(Once(hold, is_held), first_in_writer)
+    write = retry_on_outage(Once(hold, is_held), first_in_writer)
     holding = asyncio.ensure_future(write(spender=spender, held=held))
     try:
         await asyncio.shield(holding)
@@ -106,7 +106,7 @@ async def settle_for(spender: Spender, held: Hold, used: Amount) -> None:
         lambda: warnings.extend(settle(spender=spender, held=held, used=used, now=now)),
         lambda: not is_held(spender=spender, held=held),
     )
-    await asyncio.shield(asyncio.ensure_future(persistently(once, in_writer)()))
+    await asyncio.shield(asyncio.ensure_future(retry_on_outage(once, in_writer)()))
     for warning in warnings:
         if spender.notify is not None:
             spender.notify(warning)

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import hash_token, owners_of
@@ -53,7 +53,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
             },
         )
         audit.record(AuditEvent.Kind.INVITED, actor_id=invited_by.pk, invitation=str(invitation.pk))
-        record_made(invitation.pk)
+        record_created_id(invitation.pk)
     return invitation, token
 
 

@@ -14,7 +14,7 @@ from agents.hooks import Hook
 from agents.presets import Preset, Prompt
 from agents.yaml_text import PlaceError, fill_texts
 from memory.bounds import MAX_POLICY_FIELDS, MAX_RETENTION_DAYS, MAX_TOOLS, Id, Tokens
-from memory.plain_types import PlainTypes
+from memory.strict_types import StrictTypes
 
 SECRETS = ("api_key", "headers")
 """Fields whose values are never printed."""
@@ -27,7 +27,7 @@ class DeploymentProblem(PlaceError):
     """Why a file cannot be applied."""
 
 
-class _Declared(PlainTypes):
+class _Declared(StrictTypes):
     """An object, identified by its name. Fields that are not declared stay unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())

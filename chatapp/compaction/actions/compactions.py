@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import accessible_compaction
@@ -21,10 +21,10 @@ from chatapp.conversations.models import Branch, Conversation
 from chatapp.conversations.selectors.messages import QUEUED
 from chatapp.long_term.actions.entries import (
     drop_entries,
-    index_standing,
     lock_entries_of,
     note_sources,
     record_entry,
+    reindex_entries_of,
     rewrite_entry,
 )
 from chatapp.long_term.models import MemoryEntry
@@ -33,10 +33,10 @@ from chatapp.operations.errors import Conflict, LeaseLost
 from chatapp.operations.forgetting_counts import check_forgetting_count, lock_forgetting_counts
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
-from chatapp.recall.actions.claims import note_over
+from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run
-from memory.hygiene import correct_text
+from memory.new_sentences import correct_text
 
 TAKEN = "Another summary took its place meanwhile."
 BEING_WRITTEN = "A summary of this conversation is being written already."
@@ -62,7 +62,7 @@ def queue_compaction(
                 row.status, row.holder, row.fence = Compaction.Status.RUNNING, holder, 1
             row.lease_expires_at, row.created_at = now + Compaction.lease(), now
             row.save(force_insert=True)
-            record_made(row.pk)
+            record_created_id(row.pk)
             event_log.append(conversation, compact_event(row, "started", now))
             # If the broker loses the id, the sweep finds the stored row.
             if not holder:
@@ -177,7 +177,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 at=now,
             )
         # After the status, here and below, because it decides whether the entry is in the index.
-        index_standing(row)
+        reindex_entries_of(row)
         if conversation.uses_memory and result.entry_text:
             record_entry(
                 compaction=row,
@@ -187,7 +187,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 at=now,
             )
         if conversation.uses_memory:
-            note_over(conversation.owner_id, result.superseded)
+            store_superseded_pairs(conversation.owner_id, result.superseded)
         event_log.append(conversation, compact_event(row, "done", now))
         jobs.wake_worker("chatapp.compaction.tasks.keep_left_context", str(row.pk))
         return row
@@ -357,7 +357,7 @@ def _set_status(
 ) -> Compaction:
     row.status = status
     row.save(update_fields=["status"])
-    index_standing(row)
+    reindex_entries_of(row)
     event_log.append(conversation, compact_event(row, status, now))
     return row
 
@@ -403,8 +403,8 @@ def clear_context(
             created_at=now,
             finished_at=now,
         )
-        record_made(row.pk)
-        index_standing(row)
+        record_created_id(row.pk)
+        reindex_entries_of(row)
         event_log.append(conversation, compact_event(row, "done", now))
         jobs.wake_worker("chatapp.compaction.tasks.keep_left_context", str(row.pk))
         return row

@@ -20,7 +20,7 @@ from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
 from memory.consolidation import bare_line
-from memory.hygiene import add_sentences
+from memory.new_sentences import add_sentences
 
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)

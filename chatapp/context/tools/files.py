@@ -10,16 +10,16 @@ from chatapp.context.tools.branch_view import view_of
 from chatapp.files.attachments import read_content
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import attached_files, messages_showing
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.recall.actions.sources import note_read
 
 
 class AttachedFiles:
     async def list_files(self, caller: ToolCaller) -> Sequence[FileFacts]:
-        return await persistently(_list)(caller)
+        return await retry_on_outage(_list)(caller)
 
     async def read_file(self, caller: ToolCaller, file_id: str) -> FileContent:
-        return await persistently(_read)(caller, file_id)
+        return await retry_on_outage(_read)(caller, file_id)
 
 
 def _list(caller: ToolCaller) -> list[FileFacts]:

@@ -21,7 +21,7 @@ from chatapp.long_term.selectors.scopes import memory_access_in, shared_entry
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
 from chatapp.operations.clock import zone_named
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.analysis import analyzer
@@ -38,21 +38,21 @@ SEARCHED = 20_000
 
 class UserMemory:
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
-        return await persistently(_search)(caller, query, limit)
+        return await retry_on_outage(_search)(caller, query, limit)
 
     async def read_day(self, caller: ToolCaller, day: date) -> str:
-        return await persistently(_read_day)(caller, day)
+        return await retry_on_outage(_read_day)(caller, day)
 
     async def read_entry(self, caller: ToolCaller, entry_id: str) -> str:
-        return await persistently(_read_entry)(caller, entry_id)
+        return await retry_on_outage(_read_entry)(caller, entry_id)
 
     async def read_around(self, caller: ToolCaller, message_id: str, around: int) -> Sequence[Hit]:
-        return await persistently(_read_around)(caller, message_id, around)
+        return await retry_on_outage(_read_around)(caller, message_id, around)
 
 
 class OwnConversation:
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
-        return await persistently(_search_line)(caller, query, limit)
+        return await retry_on_outage(_search_line)(caller, query, limit)
 
 
 def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:

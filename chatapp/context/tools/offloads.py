@@ -12,7 +12,7 @@ from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads, lines_of_context, offloader, read_content
 from chatapp.files.selectors import offload_of, offloads_of
 from chatapp.operations.access import parse_id
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import NotFound, Unavailable
 from chatapp.recall.actions.sources import note_read
 from chatapp.runs.models import Run, RunSource, ToolCall
@@ -20,10 +20,10 @@ from chatapp.runs.models import Run, RunSource, ToolCall
 
 class OwnOffloads:
     async def read_text(self, caller: ToolCaller, reference: str) -> str:
-        return await persistently(_text)(caller, reference)
+        return await retry_on_outage(_text)(caller, reference)
 
     async def read_image(self, caller: ToolCaller, reference: str) -> ToolImage:
-        return await persistently(_image)(caller, reference)
+        return await retry_on_outage(_image)(caller, reference)
 
 
 def _text(caller: ToolCaller, reference: str) -> str:

@@ -24,7 +24,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.operations import clock
 from chatapp.operations.changeable_settings import current
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 
 
 class UserClock:
@@ -32,7 +32,7 @@ class UserClock:
         return clock.now()
 
     async def time_zone_of(self, caller: ToolCaller) -> str:
-        return await persistently(time_zone_of)(caller.user_id)
+        return await retry_on_outage(time_zone_of)(caller.user_id)
 
 
 class AllowedHosts:

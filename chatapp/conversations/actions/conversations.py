@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 from django.db import transaction
 
 from agents.events import ConversationAttention, ConversationUpdated, MessagePinned
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.access import accessible_message, lock_conversation
@@ -48,7 +48,7 @@ def create_conversation(*, user: User, now: datetime, **columns: Unpack[Conversa
     with transaction.atomic():
         conversation = begin_conversation(user=user, now=now, **columns)
         # In the same transaction, so that a repeated request finds the conversation and its key, or neither.
-        record_made(conversation.pk)
+        record_created_id(conversation.pk)
     return conversation
 
 

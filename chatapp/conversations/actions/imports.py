@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from django.db import connection, transaction
 from django.db.models import Field, Model
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.actions.conversations import title_from
@@ -24,7 +24,7 @@ from chatapp.forgetting.models import Removal
 from chatapp.operations import jobs
 from chatapp.operations.ids import new_hex_ids
 from chatapp.operations.statements import as_stored, execute_stored, insert_rows, table_name, update_row
-from chatapp.operations.work_budget import TO_THE_END, Budget, LockTurns, Pace
+from chatapp.operations.work_budget import UNBOUNDED, Budget, Pace, PacedTransactions
 from chatapp.recall.actions.indexing import index_conversation
 from memory.tokens import MESSAGE_OVERHEAD, estimate_parts, estimate_text
 
@@ -90,21 +90,23 @@ def import_conversation(
     columns: Mapping[str, Any] = MappingProxyType({}),
     complete: Completion | None = None,
     check: Callable[[], None] | None = None,
-    pace: Pace = TO_THE_END,
+    pace: Pace = UNBOUNDED,
     index_at_once: int = INDEXED_AT_ONCE,
 ) -> Conversation:
     """Store a conversation of one branch as `import_in_pieces` does, and return it. A worker indexes more than
     `index_at_once` messages. No summary is planned, because most imported conversations are never continued."""
     new = NewConversation(messages, title, columns=columns, complete=complete, check=check)
     is_left = len(messages) > index_at_once
-    conversation = import_in_pieces(user=user, new=new, now=now, turns=LockTurns(pace), is_left=is_left)
+    conversation = import_in_pieces(
+        user=user, new=new, now=now, turns=PacedTransactions(pace), is_left=is_left
+    )
     if not is_left:
         index_conversation(conversation.pk, pace)
     return conversation
 
 
 def import_in_pieces(
-    *, user: User, new: NewConversation, now: datetime, turns: LockTurns, is_left: bool = True
+    *, user: User, new: NewConversation, now: datetime, turns: PacedTransactions, is_left: bool = True
 ) -> Conversation:
     """Store a conversation and return it. It is invisible until it is complete; a small one is stored in one
     transaction. With `is_left`, a worker will index it.
@@ -142,7 +144,7 @@ def import_at_once(
     user: User,
     some: Sequence[NewConversation],
     now: datetime,
-    turns: LockTurns,
+    turns: PacedTransactions,
     is_left: bool = True,
 ) -> list[Conversation]:
     """Store conversations, few enough for one transaction, and return them."""
@@ -217,7 +219,7 @@ def _end(begun: Sequence[_Begun], is_left: bool) -> None:
     """Complete imported conversations, in the transaction that stores their last messages."""
     insert_rows([each.new.came_from(each.conversation) for each in begun if each.new.came_from])
     for each in begun:
-        record_made(each.conversation.pk)
+        record_created_id(each.conversation.pk)
         if each.new.complete is not None:
             each.new.complete(each.conversation, branches=each.branches)
         if is_left:

@@ -44,7 +44,7 @@ from chatapp.operations.http.schemas import Page, answers
 from chatapp.providers.selectors import accessible_model
 from memory.bounds import MAX_TITLE_CHARS, Cursor, Id, PageSize
 from memory.errors import PolicyError
-from memory.policy import newest_names
+from memory.policy import drop_overridden_aliases
 
 router = Router(tags=["conversations"])
 
@@ -89,7 +89,7 @@ def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -
 
 def _checked_policy(caller: Caller, row: models.Conversation, policy: dict[str, Any]) -> dict[str, Any]:
     """Return the validated policy. The row must have its new model and agent already."""
-    policy = newest_names(policy, row.context_policy)
+    policy = drop_overridden_aliases(policy, row.context_policy)
     try:
         check_own_policy(row, policy, is_operator=caller.is_operator)
     except PolicyError as error:

@@ -11,7 +11,7 @@ from ninja.params.functions import Header
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.idempotency import asked_to_edit, creates
-from chatapp.accounts.idempotency_keys import made_once
+from chatapp.accounts.idempotency_keys import create_once
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations import models
@@ -177,10 +177,10 @@ def _edit_in_place(
 ) -> dict[str, Any] | None:
     """Return the edited message if no run follows; None if the edit has to be sent."""
     message = accessible_message(user, conversation_id, message_id)
-    # Outside `made_once`, which would record the rows of images as the result of the edit.
+    # Outside `create_once`, which would record the rows of images as the result of the edit.
     new = new_message(user, sent, None) if is_queued(message) else None
     body = sent.model_dump_json(exclude={"client_id", "stream"})
-    row = made_once(
+    row = create_once(
         asked_to_edit(user, message_id, client_id_of(sent, header_key), body),
         lambda: _edited(user, conversation_id, message, sent, new),
         lambda made: accessible_message(user, conversation_id, made),

@@ -7,14 +7,14 @@ from typing import TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Folder
 from chatapp.operations.access import find_row
 from chatapp.operations.errors import Conflict
-from chatapp.operations.outages import is_gone_meanwhile
+from chatapp.operations.outages import is_deleted_concurrently
 
 MAX_FOLDERS = 200
 
@@ -33,7 +33,7 @@ def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]
     if Folder.objects.filter(user=user).count() >= MAX_FOLDERS:
         raise Conflict(f"There may be {MAX_FOLDERS} folders at most.")
     row = _save(Folder(user=user, created_at=now, **columns))
-    record_made(row.pk)
+    record_created_id(row.pk)
     return row
 
 
@@ -51,7 +51,7 @@ def _save(row: Folder, columns: list[str] | None = None) -> Folder:
         with transaction.atomic():
             row.save(update_fields=columns)
     except IntegrityError as error:
-        if is_gone_meanwhile(error):  # its agent was deleted
+        if is_deleted_concurrently(error):  # its agent was deleted
             raise
         raise Conflict(f"You have a folder with the name {row.name} already.") from None
     return row

@@ -21,7 +21,7 @@ from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Conversation
 from chatapp.features.bulk.services import Action, change_conversations
 from chatapp.operations import clock
-from chatapp.operations.database import beside_database
+from chatapp.operations.database import in_long_work_thread
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.routers import Router
@@ -79,7 +79,7 @@ async def export(
     format: Literal["json", "markdown"] = "markdown",
 ) -> HttpResponseBase:
     """Download a zip with one file for each conversation, in the format of the export of a single one."""
-    archive = await beside_database(_archive)(request.auth.user, ids, format)
+    archive = await in_long_work_thread(_archive)(request.auth.user, ids, format)
     return zip_download(archive, "conversations.zip")
 
 

@@ -8,7 +8,7 @@ from chatapp.accounts.archive import adds_to_archive
 from chatapp.accounts.models import User
 from chatapp.features.feedback.actions import delete_ratings
 from chatapp.features.feedback.selectors import rating_files
-from chatapp.forgetting.actions.whole import everything_forgotten
+from chatapp.forgetting.actions.forget_all import everything_forgotten
 
 
 def forget_ratings(sender: Any, *, user: User, **_: Any) -> None:

@@ -24,7 +24,7 @@ from chatapp.features.importing.values import Unreadable, storable
 from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
 from memory.bounds import MAX_IMPORTED, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
-from memory.plain_types import PlainTypes
+from memory.strict_types import StrictTypes
 
 MAX_HEAD_BYTES = 2**20
 MAX_JSON_BYTES = 64 * 2**20
@@ -45,7 +45,7 @@ _Text = Annotated[_Longest, Field(min_length=1)]
 _Author = Literal["extraction", "user", "operator"]
 
 
-class Span(PlainTypes):
+class Span(StrictTypes):
     conversation_id: Id | None = None
     first_message_id: Id | None = None
     last_message_id: Id | None = None
@@ -55,7 +55,7 @@ class Source(Span):
     created_at: UtcMoment
 
 
-class Revision(PlainTypes):
+class Revision(StrictTypes):
     revision: Number
     author: _Author
     written_at: UtcMoment
@@ -85,7 +85,7 @@ class Entry(Span):
         return bool(said_in) and not is_by_hand and all(one and is_forgotten(one) for one in said_in)
 
 
-class ProfileVersion(PlainTypes):
+class ProfileVersion(StrictTypes):
     version: Number
     author: Literal["user", "consolidation", "forgetting"]
     created_at: UtcMoment
@@ -93,12 +93,12 @@ class ProfileVersion(PlainTypes):
     sources: list[list[Id]] = []
 
 
-class FolderFile(PlainTypes):
+class FolderFile(StrictTypes):
     id: Id
     name: _Text
 
 
-class Folder(PlainTypes):
+class Folder(StrictTypes):
     id: Id
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(storable)]
     instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(storable)] = ""

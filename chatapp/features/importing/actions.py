@@ -32,7 +32,7 @@ from chatapp.files.models import Attachment, Offload
 from chatapp.operations.errors import ReadForgotten
 from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.statements import insert_rows
-from chatapp.operations.work_budget import LockTurns
+from chatapp.operations.work_budget import PacedTransactions
 
 LINKED_AT_ONCE = 100
 MAX_PAUSES = 1_000
@@ -84,7 +84,7 @@ class Prepared:
 
 
 def store_sources(
-    *, user: User, some: Sequence[Prepared], turns: LockTurns, forgotten: Forgotten
+    *, user: User, some: Sequence[Prepared], turns: PacedTransactions, forgotten: Forgotten
 ) -> list[Conversation | None]:
     """Store one conversation, or several that fit one transaction, and return them; None for each that another import
     stored meanwhile. Raise ReadForgotten if everything was forgotten since they were read."""

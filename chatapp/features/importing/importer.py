@@ -46,7 +46,7 @@ from chatapp.files.models import Attachment
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
 from chatapp.operations.ids import new_id
-from chatapp.operations.work_budget import TO_THE_END, LockTurns, Pace
+from chatapp.operations.work_budget import UNBOUNDED, Pace, PacedTransactions
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
 # Number of conversations that one query looks up.
@@ -99,14 +99,14 @@ def import_file(
     tell: Told | None = None,
     beat: Callable[[], None] = lambda: None,
     forgotten: Forgotten = frozenset,
-    pace: Pace = TO_THE_END,
+    pace: Pace = UNBOUNDED,
 ) -> bool:
     """Import a file and return whether its end was reached. What is forgotten meanwhile is not stored again. `beat` is
     called while the file is read, even within a long conversation, and may raise. Raise Unreadable if the file is no
     export."""
     progress = Progress(beat=beat)
     with open_account(path) as account:
-        importing = _Importing(user, report, LockTurns(pace), account, forgotten)
+        importing = _Importing(user, report, PacedTransactions(pace), account, forgotten)
         if account is not None:  # before the conversations, which reference them
             of_agents, no_agents = take_presets(user, account.presets)
             # Folders reference agents, so they come later.
@@ -152,7 +152,7 @@ class _Importing:
 
     user: User
     report: Report
-    turns: LockTurns
+    turns: PacedTransactions
     account: Account | None
     forgotten: Forgotten
     waiting: list[_Read] = field(default_factory=list)

@@ -35,7 +35,7 @@ from chatapp.features.importing.stream import Progress
 from chatapp.features.importing.values import Unreadable, title_of
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
-from chatapp.operations.database import AWAY
+from chatapp.operations.database import OUTAGE_ERRORS
 from chatapp.operations.durable_files import sync_folder
 from chatapp.operations.ids import new_id
 from chatapp.operations.jobs import wake_worker
@@ -117,7 +117,7 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
         is_done, error = True, GONE
     except LeaseLost:  # the row and the file are not this turn's to change
         return
-    except AWAY:  # the sweep continues the import; the file is kept
+    except OUTAGE_ERRORS:  # the sweep continues the import; the file is kept
         raise
     except Exception:
         log.exception("Import %s failed.", row.pk)

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import file_bytes_of
@@ -19,7 +19,7 @@ from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
 from chatapp.operations.jobs import wake_worker
 
 MAX_UNFINISHED = 3
-MAX_VAIN_TURNS = 5
+MAX_TURNS_WITHOUT_PROGRESS = 5
 """Turns in a row that ended, e.g. by a crash, before they had stored anything new."""
 FORGOTTEN = "forgotten"
 """Key in a report: the keys of sources to skip, because their user has forgotten them meanwhile."""
@@ -108,7 +108,7 @@ def _add_import(unfinished: QuerySet[Import], too_many: str, **columns: Any) -> 
     if unfinished.count() >= MAX_UNFINISHED:
         raise Conflict(too_many, code="too_many")
     row = Import.objects.create(**columns)
-    record_made(row.pk)
+    record_created_id(row.pk)
     return row
 
 
@@ -179,7 +179,7 @@ def claim_import(*, import_id: UUID, now: datetime) -> Import | None:
 
 def is_stuck(row: Import) -> bool:
     """Return whether too many turns have stored nothing new, not counting the present one."""
-    return row.fence - int(row.report.get(ADVANCED, 0)) > MAX_VAIN_TURNS
+    return row.fence - int(row.report.get(ADVANCED, 0)) > MAX_TURNS_WITHOUT_PROGRESS
 
 
 def note_progress(*, row: Import, report: dict[str, Any], now: datetime) -> bool:

@@ -14,7 +14,7 @@ from chatapp.features.importing.formats import palimpsest
 from chatapp.features.importing.job_actions import delete_imports, pass_over
 from chatapp.features.importing.models import ImportedConversation
 from chatapp.features.importing.values import key_of_id
-from chatapp.forgetting.actions.whole import (
+from chatapp.forgetting.actions.forget_all import (
     conversation_forgotten,
     everything_forgotten,
     forgetting_everything,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from chatapp.accounts.callers import Caller
 from chatapp.features.mcp_server.resources import KINDS
 from chatapp.features.mcp_server.tools import TOOLS, McpTool
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import NotFound, ServiceError
 
 CALLER = "palimpsest.caller"
@@ -59,7 +59,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
         return _problem(f"This needs a token with the scope {' or '.join(sorted(tool.scopes))}.")
     try:
         arguments = tool.arguments.model_validate(params.arguments or {})
-        result = await persistently(tool.run)(caller.user, arguments)
+        result = await retry_on_outage(tool.run)(caller.user, arguments)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         return _problem(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}")
@@ -87,7 +87,7 @@ async def list_resources(context: Context, params: Paging) -> types.ListResource
             for each in kind.listed(caller.user)
         ]
 
-    return types.ListResourcesResult(resources=await persistently(find)())
+    return types.ListResourcesResult(resources=await retry_on_outage(find)())
 
 
 async def list_templates(context: Context, params: Paging) -> types.ListResourceTemplatesResult:
@@ -114,7 +114,7 @@ async def read_resource(
         if named is None or not kind.scopes & caller.scopes:
             continue
         try:
-            text = await persistently(kind.read)(caller.user, named)
+            text = await retry_on_outage(kind.read)(caller.user, named)
         except NotFound:
             break
         return types.ReadResourceResult(

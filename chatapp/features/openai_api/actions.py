@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from agents.events import MessageCreated
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.conversations import create_conversation, title_from
@@ -99,7 +99,7 @@ def add_items(*, user: User, conversation_id: str, items: Sequence[NewItem], now
     """
     rows = _append_items(user, conversation_id, items, now)
     # The first id is enough: messages added under one lock have consecutive positions.
-    record_made(rows[0].pk)
+    record_created_id(rows[0].pk)
     return rows
 
 

@@ -23,7 +23,7 @@ from agents.types import (
 from agents.usage import CallMeter
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.models import User
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
@@ -64,7 +64,7 @@ class ModelCall:
         meter = CallMeter()
         finished: ModelItem | BaseException
         try:
-            spender = await persistently(spender_of)(self.user.pk)
+            spender = await retry_on_outage(spender_of)(self.user.pk)
             model = chat_model_for(self.config, spender)
             # The model's own timeouts limit the pauses within an answer, not its total duration.
             async with asyncio.timeout(settings.ANSWER_TIME_LIMIT_S):
@@ -120,5 +120,5 @@ class ModelCall:
             return
         call = priced_call(self.config, usage, "chat")
         # A cancellation must not lose the row.
-        writing = asyncio.ensure_future(persistently(record_background_calls)(self.user, None, [call]))
+        writing = asyncio.ensure_future(retry_on_outage(record_background_calls)(self.user, None, [call]))
         await asyncio.shield(writing)

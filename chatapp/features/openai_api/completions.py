@@ -36,7 +36,14 @@ from chatapp.features.openai_api.calling import ModelCall
 from chatapp.features.openai_api.errors import Unsupported
 from chatapp.features.openai_api.reading import inline_images, model_messages
 from chatapp.features.openai_api.schemas import ChatCompletion, ChatMessage, has_format
-from chatapp.features.openai_api.streams import DONE, Items, data_line, error_of, event_stream, once_begun
+from chatapp.features.openai_api.streams import (
+    DONE,
+    Items,
+    after_first_item,
+    data_line,
+    error_of,
+    event_stream,
+)
 from chatapp.features.openai_api.turns import (
     NEW,
     NewTurn,
@@ -109,7 +116,7 @@ async def create_completion(
         source = await _call_source(user, asked)
     await sync_to_async(close_old_connections)()  # the answer may take minutes
     # Wait before choosing status and headers, so that an early error gets its own.
-    items = await once_begun(source.items)
+    items = await after_first_item(source.items)
     writer = CompletionWriter(source.model_name)
     if asked.stream:
         has_usage = asked.stream_options is not None and asked.stream_options.include_usage

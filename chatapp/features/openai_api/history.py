@@ -20,7 +20,7 @@ from chatapp.features.openai_api.response_schemas import (
     ReasoningItem,
     is_answer,
 )
-from chatapp.features.openai_api.response_shapes import answer_of_reasoning, named, row_id
+from chatapp.features.openai_api.response_shapes import answer_id_of_reasoning, named, row_id
 from chatapp.features.openai_api.schemas import ChatMessage
 from chatapp.features.openai_api.selectors import messages_up_to, own_message, own_messages
 from chatapp.files.attachments import data_urls_of
@@ -76,7 +76,7 @@ def _stored_items(user: User, times: Mapping[str, int]) -> dict[str, MessageItem
 
 def _message_id(name: str) -> UUID:
     try:
-        return row_id("msg", answer_of_reasoning(name))
+        return row_id("msg", answer_id_of_reasoning(name))
     except NotFound:
         raise _not_found(name) from None
 
@@ -88,7 +88,7 @@ def _image_ids(row: Message) -> list[str]:
 def _item(name: str, row: Message | None, images: Mapping[str, str]) -> MessageItem | ReasoningItem:
     if row is None:
         raise _not_found(name)
-    if answer_of_reasoning(name) != name:
+    if answer_id_of_reasoning(name) != name:
         return ReasoningItem(type="reasoning", id=name)
     parts: list[InputText | InputImage] = []
     for part in row.parts:

@@ -22,7 +22,7 @@ from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.features.openai_api.schemas import Embeddings
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import NotFound
 from chatapp.operations.http.routers import Router
 from chatapp.providers.actions import record_background_calls
@@ -88,12 +88,12 @@ async def _embed(
     user: User, found: ModelEndpoint, texts: Sequence[str], tokens: int
 ) -> Sequence[Sequence[float]]:
     """Return a vector for each text, and record the call. Raise ModelError."""
-    spender = await persistently(spender_of)(user.pk)
+    spender = await retry_on_outage(spender_of)(user.pk)
     async with held_while(spender, Amount(tokens, 0)):
         # Wait for the endpoint in a thread that holds no database connection.
         vectors = await asyncio.to_thread(embed_texts, found, texts)
     spent = CallUsage(model=None, purpose="embedding", input_tokens=tokens, output_tokens=0, exact=False)
-    await persistently(record_background_calls)(user, None, [spent])
+    await retry_on_outage(record_background_calls)(user, None, [spent])
     return vectors
 
 

@@ -15,7 +15,7 @@ from chatapp.features.openai_api.turns import conversation_name
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
 
-NO_INCOMPLETE = {
+INCOMPLETE_REASONS = {
     "length": "max_output_tokens",
     # OpenAI has no word for any other reason why an answer is incomplete.
     "bound": "max_output_tokens",
@@ -42,7 +42,7 @@ def reasoning_name(answer_name: str, index: int) -> str:
     return f"rs_{answer_name.removeprefix('msg_')}_{index}"
 
 
-def answer_of_reasoning(name: str) -> str:
+def answer_id_of_reasoning(name: str) -> str:
     """Return the id of the answer that a reasoning id belongs to; any other id unchanged."""
     kind, _, place = name.partition("_")
     return f"msg_{place.partition('_')[0]}" if kind == "rs" else name
@@ -86,7 +86,7 @@ def response_shape(
         "status": status,
         "background": False,
         "error": error,
-        "incomplete_details": {"reason": NO_INCOMPLETE[reason]} if status == "incomplete" else None,
+        "incomplete_details": {"reason": INCOMPLETE_REASONS[reason]} if status == "incomplete" else None,
         "instructions": None,
         "max_output_tokens": None,
         "metadata": dict(head.metadata),

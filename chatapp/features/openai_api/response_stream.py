@@ -10,7 +10,7 @@ from typing import Any, Literal
 from agents.errors import ModelError
 from agents.types import Finished, ModelItem, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 from chatapp.features.openai_api.response_shapes import (
-    NO_INCOMPLETE,
+    INCOMPLETE_REASONS,
     ResponseHead,
     call_output,
     message_output,
@@ -86,7 +86,7 @@ class ResponseWriter:
 
     def finished(self, usage: TokenUsage, reason: str) -> dict[str, Any]:
         """Return the whole response."""
-        status = "incomplete" if reason in NO_INCOMPLETE else "completed"
+        status = "incomplete" if reason in INCOMPLETE_REASONS else "completed"
         output = [each.shape() for each in self.outputs]
         return response_shape(self.head, status, output=output, usage=usage, reason=reason)
 

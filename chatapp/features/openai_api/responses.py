@@ -46,7 +46,7 @@ from chatapp.features.openai_api.response_shapes import (
 from chatapp.features.openai_api.response_stream import ResponseWriter, response_events
 from chatapp.features.openai_api.schemas import ChatMessage, Label, Order, PageSize
 from chatapp.features.openai_api.selectors import accessible_response
-from chatapp.features.openai_api.streams import Items, event_stream, once_begun
+from chatapp.features.openai_api.streams import Items, after_first_item, event_stream
 from chatapp.features.openai_api.turns import NewTurn, TurnFollower, begin_turn, named_conversation
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
@@ -91,7 +91,7 @@ async def create_response(
     else:
         source = await _call_source(user, asked)
     await sync_to_async(close_old_connections)()  # the answer may take minutes
-    items = await once_begun(source.items)
+    items = await after_first_item(source.items)
     writer = ResponseWriter(source.head, source.answer_name)
     if asked.stream:
         return event_stream(request.auth, response_events(items, writer))

@@ -15,7 +15,7 @@ from agents.types import ModelItem
 from chatapp.accounts.callers import Caller
 from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.features.openai_api.errors import error_body, status_of
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import ServiceError
 from chatapp.realtime.api.sse import HEARTBEAT, sse_response, with_heartbeat
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
@@ -27,7 +27,7 @@ DONE = b"data: [DONE]\n\n"
 Items = AsyncGenerator[ModelItem, None]
 
 
-async def once_begun(items: Items) -> Items:
+async def after_first_item(items: Items) -> Items:
     """Return the items once the first has arrived or FIRST_ITEM_S have passed. Raise the error of the first."""
     first = asyncio.ensure_future(anext(items))
     try:
@@ -77,7 +77,7 @@ class RightsReader:
 
 async def _beating(caller: Caller, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async def may_read() -> bool:
-        return await persistently(is_still_signed_in)(caller.user.pk, caller.session_key, caller.token_id)
+        return await retry_on_outage(is_still_signed_in)(caller.user.pk, caller.session_key, caller.token_id)
 
     rights, topic = RightsReader(caller), user_topic(caller.user.pk)
     await hub.subscribe(rights, topic)

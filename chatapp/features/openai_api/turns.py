@@ -23,7 +23,7 @@ from chatapp.features.openai_api.errors import RunFailed
 from chatapp.features.openai_api.reading import decoded_image
 from chatapp.files.attachments import store_image
 from chatapp.operations import clock
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.text import normalize_text
 from chatapp.providers.models import ModelConfig
@@ -186,7 +186,7 @@ class TurnFollower:
             async with aclosing(self._until_end()) as items:
                 async for item in items:
                     yield item
-            self.answer = await persistently(answer_of_run)(self.user, self.receipt.run_id)
+            self.answer = await retry_on_outage(answer_of_run)(self.user, self.receipt.run_id)
             for rest in self._rest():
                 yield rest
             yield self._finished(self.answer)
@@ -195,7 +195,7 @@ class TurnFollower:
             await self.connection.unwatch_all()
 
     async def _until_end(self) -> AsyncGenerator[ModelItem, None]:
-        if not self.receipt.is_new and await persistently(has_ended)(self.user, self.receipt.run_id):
+        if not self.receipt.is_new and await retry_on_outage(has_ended)(self.user, self.receipt.run_id):
             return
         async for frame in self.connection.frames():
             for item in await self._read(frame):
@@ -239,7 +239,7 @@ class TurnFollower:
         text = runner.live_text(self.receipt.answer_id)
         if text is not None:
             return text
-        return (await persistently(stored_answer_text)(self.user, self.receipt.answer_id)).text
+        return (await retry_on_outage(stored_answer_text)(self.user, self.receipt.answer_id)).text
 
     def _rest(self) -> list[ModelItem]:
         """Return the rest of the stored answer that was not read yet."""

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.features.prompts.models import Prompt
 from chatapp.features.prompts.selectors import own_prompts
@@ -29,7 +29,7 @@ def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
     if own_prompts(user).count() >= MAX_PROMPTS:
         raise Conflict(f"There may be {MAX_PROMPTS} prompts at most.")
     row = _save(Prompt(owner=user, **columns))
-    record_made(row.pk)
+    record_created_id(row.pk)
     return row
 
 

@@ -13,7 +13,7 @@ from chatapp.accounts.models import User
 from chatapp.features.prompts.actions import delete_prompts, keep_prompt
 from chatapp.features.prompts.schemas import ExportedPrompt
 from chatapp.features.prompts.selectors import own_prompts, prompt_files
-from chatapp.forgetting.actions.whole import everything_forgotten
+from chatapp.forgetting.actions.forget_all import everything_forgotten
 from chatapp.operations.errors import Conflict
 
 

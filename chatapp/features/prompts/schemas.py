@@ -12,7 +12,7 @@ from chatapp.features.prompts.models import Prompt as PromptRow
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape
 from memory.bounds import MAX_PROMPT_CHARS, UtcMoment
-from memory.plain_types import PlainTypes
+from memory.strict_types import StrictTypes
 
 
 def refuse_commands(name: str) -> str:
@@ -38,7 +38,7 @@ class NewPrompt(Body):
     text: Text
 
 
-class ExportedPrompt(PlainTypes):
+class ExportedPrompt(StrictTypes):
     """A prompt of `prompts.json`, a file that anybody may have written."""
 
     name: PromptName

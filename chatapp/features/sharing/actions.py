@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import visible_messages
@@ -19,7 +19,7 @@ from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import copy_attachment, delete_unused
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.collecting import Work
-from chatapp.forgetting.actions.remaking import is_named_after
+from chatapp.forgetting.actions.derived_texts import is_named_after
 from chatapp.operations.errors import NotFound
 
 
@@ -52,7 +52,7 @@ def share_conversation(
             "expires_at": expires_at,
         },
     )
-    record_made(row.pk)
+    record_created_id(row.pk)
     return row, is_new
 
 
@@ -66,7 +66,7 @@ def forget_titles(work: Work) -> None:
     """Blank titles that repeat or derive from forgotten text, in the transaction that forgets it."""
     for row in SharedConversation.objects.filter(conversation__in=list(work.conversations)):
         changed = [each for each in work.changed.values() if each.conversation_id == row.conversation_id]
-        if is_named_after(row.title, row.title_made_of, work.repeats.are_near, changed):
+        if is_named_after(row.title, row.title_made_of, work.repeats.may_repeat, changed):
             row.title, row.title_made_of = "", None
             row.save(update_fields=["title", "title_made_of"])
 

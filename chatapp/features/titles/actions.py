@@ -17,7 +17,7 @@ from chatapp.operations.jobs import wake_worker
 from chatapp.realtime import event_log
 
 
-def want_title(conversation: Conversation, now: datetime) -> None:
+def create_title_job(conversation: Conversation, now: datetime) -> None:
     """Create the title job of a conversation, in the transaction that ends its first answer."""
     # A retried answer requests the title again.
     TitleJob.objects.bulk_create(

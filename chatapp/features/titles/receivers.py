@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.events import Fact, RunFinished
 from chatapp.conversations.models import Conversation
-from chatapp.features.titles.actions import want_title
+from chatapp.features.titles.actions import create_title_job
 from chatapp.features.titles.selectors import FIRST_MESSAGES, has_fast_models
 from chatapp.realtime.event_log import facts_appended
 
@@ -18,7 +18,7 @@ def note_first_answer(sender: Any, *, conversation: Conversation, facts: Sequenc
     # `run.finished` is the last event of a run.
     last = facts[-1]
     if isinstance(last, RunFinished) and last.status == "complete" and has_fast_models():
-        want_title(conversation, last.at)
+        create_title_job(conversation, last.at)
 
 
 facts_appended.connect(note_first_answer, dispatch_uid="titles.note_first_answer")

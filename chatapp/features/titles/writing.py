@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from agents.asking import Asking
+from agents.background_calls import BackgroundCaller
 from agents.errors import ModelError
 from agents.titles import read_title, title_request
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.features.titles.actions import claim_title, end_title, store_title
 from chatapp.features.titles.selectors import Untitled, untitled
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY
+from chatapp.operations.database import OUTAGE_ERRORS
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
@@ -35,7 +35,7 @@ def write_title(conversation_id: UUID) -> None:
         log.warning("No title for %s: %s (%s)", conversation_id, error.category, error.detail)
     except (NotFound, ReadForgotten) as error:
         log.info("No title for %s: %s", conversation_id, error.message)
-    except AWAY:
+    except OUTAGE_ERRORS:
         # The job stays claimed: the sweep tries again after its lease.
         raise
     except Exception:
@@ -46,7 +46,7 @@ def write_title(conversation_id: UUID) -> None:
 
 def _name(work: Untitled) -> None:
     spender = spender_of(work.conversation.owner_id)
-    asking = Asking(chat_model_for(work.model, spender), TIMEOUT_S, retries=False)
+    asking = BackgroundCaller(chat_model_for(work.model, spender), TIMEOUT_S, retries=False)
     try:
         answer = ask_in_thread(asking.ask(title_request(work.question, work.answer)))
     finally:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import NO_ANSWER, deliveries_to_send, due_deliveries
@@ -48,7 +48,7 @@ def create_webhook(
             secret_encrypted=encrypt(secret),
             created_at=now,
         )
-        record_made(row.pk)
+        record_created_id(row.pk)
     return row, secret
 
 

@@ -21,7 +21,12 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.forgetting.actions.remaking import calls_telling, make_extracts, texts_left_of, without_copies
+from chatapp.forgetting.actions.derived_texts import (
+    calls_repeating,
+    make_extracts,
+    texts_left_of,
+    without_copies,
+)
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.selectors.derived import (
     calls_of,
@@ -35,10 +40,10 @@ from chatapp.forgetting.selectors.derived import (
 )
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
 from chatapp.forgetting.trash.selectors import sentences_in_trash
-from chatapp.long_term.actions.consolidations import begin_again
+from chatapp.long_term.actions.consolidations import restart_consolidations
 from chatapp.long_term.actions.tombstones import make_tombstones
 from chatapp.long_term.models import MemoryEntry
-from chatapp.long_term.selectors.profile import entries_named_beside
+from chatapp.long_term.selectors.profile import co_sources_of
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import jobs
@@ -103,7 +108,7 @@ class Work:
     """Sources that the caller removes: a conversation, entries, a file."""
     spared: UUID | None = None
     """The user whose copies stay; only other users lose theirs."""
-    ahead: Ahead | None = None
+    ahead: PreparedForgetting | None = None
     removal: Removal | None = None
     """The row of a forgetting in pieces; None if it is one transaction."""
     conversations: dict[UUID, Conversation] = field(default_factory=dict)
@@ -178,12 +183,12 @@ class Work:
             copied = {
                 pk: row
                 for pk, row in _answers_and_calls(runs.values()).items()
-                if pk not in gone and without_copies(row.parts, self.repeats.are_near) != row.parts
+                if pk not in gone and without_copies(row.parts, self.repeats.may_repeat) != row.parts
             }
             self.copied |= copied
             covering = entries_covering(copied.values())
             self._add_derived(
-                {pk: entry for pk, entry in covering.items() if self.repeats.are_near(entry.text)}
+                {pk: entry for pk, entry in covering.items() if self.repeats.may_repeat(entry.text)}
             )
 
     def _add_derived(self, entries: Mapping[UUID, MemoryEntry]) -> None:
@@ -194,7 +199,7 @@ class Work:
         """Return the summaries that cover forgotten messages, and those that cover a copy and repeat it."""
         covering = summaries_covering([*self.messages.values(), *self.cut.values()])
         beside = summaries_covering(self.copied.values())
-        copying = [row for row in beside if self.repeats.are_near(row.summary)]
+        copying = [row for row in beside if self.repeats.may_repeat(row.summary)]
         return list({row.pk: row for row in (*covering, *copying)}.values())
 
     def said_by(self, entry: MemoryEntry) -> Sequence[str]:
@@ -229,7 +234,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class PreparedForgetting:
     """Everything read and prepared before locking. `forgotten_count` is the forgetting count of that time."""
 
     forgotten_count: int
@@ -264,11 +269,11 @@ def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
         texts = [*said, *remembered]
         repeats = find_repeats(user_id, texts, answered=answered, entries=remembered, made_of=homes)
         # Tombstones also clean a conversation when it is restored: in the trash, nothing else reaches it.
-        barred = [*texts, *sentences_in_trash(user_id, entries, repeats.are_near)]
+        barred = [*texts, *sentences_in_trash(user_id, entries, repeats.may_repeat)]
         return Said(entries, repeats, make_tombstones(user_id, barred, chosen.now))
 
 
-def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
+def prepare_forgetting(chosen: Chosen, said: Said | None = None) -> PreparedForgetting:
     """Read and prepare everything possible before locking. If `chosen` is one piece, `said` covers all pieces. Raise
     NotFound if nothing chosen is left."""
     count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])
@@ -288,8 +293,10 @@ def read_ahead(chosen: Chosen, said: Said | None = None) -> Ahead:
     reached, held = frozenset(work.reached), frozenset({*work.entries, *work.derived})
     runs, repeating = frozenset(work.runs), find_repeating(work)
     reading = [pk for pk, run in work.runs.items() if run.answer_id not in work.messages]
-    calls_telling(reading, work.repeats.are_near)  # fills the cache of `are_near` for use under the lock
-    return Ahead(count, said, revisions, texts, extracts, reached, held, runs, repeating)
+    calls_repeating(
+        reading, work.repeats.may_repeat
+    )  # fills the cache of `may_repeat` for use under the lock
+    return PreparedForgetting(count, said, revisions, texts, extracts, reached, held, runs, repeating)
 
 
 def find_repeating(work: Work) -> frozenset[UUID]:
@@ -304,7 +311,7 @@ def find_repeating(work: Work) -> frozenset[UUID]:
         *(Message.objects.filter(pk__in=near) if near else ()),
         *(children.exclude(pk__in=work.gone) if work.messages else ()),
     ]
-    answers |= {row.pk for row in others if work.repeats.are_near(message_values.text_of(row.parts))}
+    answers |= {row.pk for row in others if work.repeats.may_repeat(message_values.text_of(row.parts))}
     return frozenset((ids | answers) - work.gone - work.cut.keys())
 
 
@@ -312,7 +319,7 @@ def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, s
     """Return the texts to keep of the derived entries, by entry id."""
     users = {entry.user_id for entry in work.derived.values()}
     barred = {pk: tombstones_of(pk, tombstones if pk == work.user.pk else ()) for pk in users}
-    return texts_left_of(work.derived.values(), work.gone, work.repeats.are_near, barred)
+    return texts_left_of(work.derived.values(), work.gone, work.repeats.may_repeat, barred)
 
 
 def _messages_of(chosen: Chosen) -> dict[UUID, Message]:
@@ -331,7 +338,7 @@ def _entries_of(chosen: Chosen) -> QuerySet[MemoryEntry]:
 
 
 def lock_chosen(
-    chosen: Chosen, ahead: Ahead, *, forgotten_count: int, beside: Collection[MemoryEntry] = ()
+    chosen: Chosen, ahead: PreparedForgetting, *, forgotten_count: int, beside: Collection[MemoryEntry] = ()
 ) -> Work:
     """Lock everything that is read and written from here on: the chosen rows, rows that name them as a source, and the
     entries `beside`, which the same transaction changes. Call it after `begin_forgetting`, which returned
@@ -390,7 +397,7 @@ def lock_reached(
     statement. Return the current conversations. Restart running consolidations, which may have read the text."""
     rows = Conversation.objects.filter(pk__in=set(conversation_ids))
     users = {user_id, *rows.values_list("user_id", flat=True)}
-    begin_again(user_ids=users, now=now)
+    restart_consolidations(user_ids=users, now=now)
     locked = list(rows.select_for_update().order_by("pk"))
     _lock_entries(entries, users)
     lock_indexes_of(users, entries)
@@ -400,7 +407,7 @@ def lock_reached(
 def _lock_entries(entries: QuerySet[MemoryEntry], user_ids: Collection[UUID]) -> None:
     """Lock entries, and the other sources of profile lines made of them, which are consolidated again."""
     if connection.features.has_select_for_update:  # else skip the slow reading of profiles
-        beside = entries_named_beside(user_ids, entries.values_list("pk", flat=True))
+        beside = co_sources_of(user_ids, entries.values_list("pk", flat=True))
         lock_rows(MemoryEntry.objects.filter(Q(pk__in=entries.values("pk")) | Q(pk__in=beside)))
 
 
@@ -409,7 +416,7 @@ def hold(work: Work, rows: Iterable[Conversation]) -> None:
     work.conversations = {row.pk: row for row in rows}
     _stop_work(work)
     for row in Message.objects.filter(run__in=work.ended_runs) if work.ended_runs else ():
-        if work.repeats.are_near(message_values.text_of(row.parts)):
+        if work.repeats.may_repeat(message_values.text_of(row.parts)):
             work.note_returned(row.parts)
             row.parts = []
             work.copied[row.pk] = row

@@ -13,24 +13,24 @@ from uuid import UUID
 from django.db import transaction
 from django.dispatch import Signal
 
-from agents.tools.registry import READING_WHAT_IS_KEPT
+from agents.tools.registry import TOOLS_READING_STORED_DATA
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
 from chatapp.files.actions import delete_offloads_of_tools, delete_unshared_attachments
 from chatapp.forgetting.actions.collecting import (
-    Ahead,
     Chosen,
     Lines,
+    PreparedForgetting,
     Work,
     begin_forgetting,
     find_repeating,
     lock_chosen,
-    read_ahead,
+    prepare_forgetting,
     read_said,
     texts_left,
 )
 from chatapp.forgetting.actions.deletion import Leftovers
-from chatapp.forgetting.actions.remaking import (
+from chatapp.forgetting.actions.derived_texts import (
     blank_runs,
     change_entries,
     delete_stored_copies,
@@ -54,11 +54,11 @@ from chatapp.forgetting.selectors.repeats import said_texts
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.operations.errors import NotFound
-from chatapp.operations.work_budget import LockTurns
-from chatapp.recall.actions.blanking import tell_forgotten
+from chatapp.operations.work_budget import PacedTransactions
+from chatapp.recall.actions.blanking import publish_forgotten
 from chatapp.runs.models import Run
 from memory.quotes import Quotes
-from memory.sentences import bare_sentence, split_sentences
+from memory.sentences import split_sentences, strip_list_mark
 
 words_forgotten = Signal()
 """Sent with `work`, in each transaction that forgets: features redact their own data about its changed messages."""
@@ -97,7 +97,7 @@ def forget_items(
     if asked_in:
         messages |= {asked_in, *Message.objects.filter(parent=asked_in).values_list("pk", flat=True)}
     chosen = Chosen(user, now, frozenset(messages), frozenset(entry_ids), lines or {})
-    ahead = read_ahead(chosen)
+    ahead = prepare_forgetting(chosen)
     with transaction.atomic():
         count = begin_forgetting(user.pk)
         work = lock_chosen(chosen, ahead, forgotten_count=count)
@@ -117,7 +117,7 @@ def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | 
     return Done(receipt, (Leftovers(hashes, tuple(work.files)),), proposal)
 
 
-def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns) -> Iterator[Done]:
+def forget_pieces(removal: Removal, user: User, now: datetime, turns: PacedTransactions) -> Iterator[Done]:
     """Forget the messages and entries of a removal, one piece per transaction. After an interruption, call it again."""
     known = _Ids()
     said = read_said(_piece_of(removal, user, now, known, messages=None, entries=None))
@@ -126,7 +126,7 @@ def forget_pieces(removal: Removal, user: User, now: datetime, turns: LockTurns)
     while removal.phase == Removal.Phase.CHOSEN:
         piece = _piece_of(removal, user, now, known)
         try:
-            ahead = read_ahead(piece, said)
+            ahead = prepare_forgetting(piece, said)
             with turns.hold(), transaction.atomic():
                 if (done := _forget_piece(removal, piece, ahead)) is None:
                     return
@@ -164,7 +164,7 @@ class _Ids(dict[str, UUID]):
         return frozenset(map(self.__getitem__, keys))
 
 
-def _forget_piece(removal: Removal, piece: Chosen, ahead: Ahead) -> Done | None:
+def _forget_piece(removal: Removal, piece: Chosen, ahead: PreparedForgetting) -> Done | None:
     """Forget one piece. Return None if another process has forgotten the rest."""
     count = begin_forgetting(piece.user.pk)
     if not is_held(removal):
@@ -235,9 +235,9 @@ def _without_quotes(parts: Sequence[dict[str, Any]], quotes: Quotes) -> list[dic
 
 
 def _without_lines(text: str, lines: Collection[str]) -> str:
-    gone = {bare_sentence(line) for line in lines}
-    left = "".join(line for line in text.splitlines(keepends=True) if bare_sentence(line) not in gone)
-    return "".join(one for one in split_sentences(left) if bare_sentence(one) not in gone).strip()
+    gone = {strip_list_mark(line) for line in lines}
+    left = "".join(line for line in text.splitlines(keepends=True) if strip_list_mark(line) not in gone)
+    return "".join(one for one in split_sentences(left) if strip_list_mark(one) not in gone).strip()
 
 
 # --- Derived rows --------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def _without_lines(text: str, lines: Collection[str]) -> str:
 
 def forget_derived(work: Work) -> None:
     """Remove or rewrite everything that names the forgotten rows as a source, in the locked conversations."""
-    is_copy = work.repeats.are_near
+    is_copy = work.repeats.may_repeat
     _forget_in_runs(work)
     texts, summaries = _texts_left(work), work.summaries()
     extracts = _extracts(work, summaries)
@@ -262,7 +262,7 @@ def forget_derived(work: Work) -> None:
         retitle(conversation, work.now, is_copy, here)
         # A forgetting in pieces sends events after the last piece: one per message takes long under the lock.
         if work.removal is None:
-            tell_forgotten(conversation, here, work.now)
+            publish_forgotten(conversation, here, work.now)
     words_forgotten.send(None, work=work)
     gone = (*work.entries, *work.derived, *work.also_gone)
     users = {work.user.pk, *(row.owner_id for row in work.conversations.values())} - {work.spared}
@@ -293,14 +293,14 @@ def _extracts(work: Work, summaries: Sequence[Any]) -> dict[UUID, str]:
 def _forget_in_runs(work: Work) -> None:
     if not (work.changed or work.runs):
         return
-    is_copy = work.repeats.are_near
+    is_copy = work.repeats.may_repeat
     answering = set(Run.objects.filter(answer__in=work.messages).values_list("pk", flat=True))
     work.returned += blank_runs({*work.runs} - answering, answering, is_copy)
     work.blank(work.copied, {pk: without_copies(row.parts, is_copy) for pk, row in work.copied.items()})
     homes = work.homes
     elsewhere = [pk for pk, run in work.runs.items() if run.conversation_id not in homes]
     copied_in = {run.conversation_id for run in work.runs.values()}
-    work.files += delete_offloads_of_tools(homes | copied_in, READING_WHAT_IS_KEPT)
+    work.files += delete_offloads_of_tools(homes | copied_in, TOOLS_READING_STORED_DATA)
     work.files += delete_stored_copies(list(work.conversations), work.returned)
     work.removed["offloaded"] += len(work.files)
     if work.removal is None:

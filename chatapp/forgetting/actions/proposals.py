@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agents.events import ForgetProposed
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
@@ -20,7 +20,7 @@ from chatapp.realtime import event_log
 def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetime) -> ForgetProposal:
     with transaction.atomic():
         row = ForgetProposal.objects.create(user=user, items=list(items), created_at=now)
-        record_made(row.pk)
+        record_created_id(row.pk)
     return row
 
 

@@ -21,16 +21,16 @@ from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
-from chatapp.forgetting.actions.remaking import request_texts
+from chatapp.forgetting.actions.derived_texts import request_texts
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
 from chatapp.operations.leases import is_out_of_lease
-from chatapp.operations.work_budget import Budget, LockTurns, Spending, delete_some
+from chatapp.operations.work_budget import Budget, PacedTransactions, Spending, delete_some
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
-from chatapp.recall.actions.blanking import tell_forgotten
+from chatapp.recall.actions.blanking import publish_forgotten
 from chatapp.recall.actions.claims import drop_message_claims
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.runs.models import Run, RunStep, ToolCall
@@ -93,7 +93,7 @@ def begin_forgetting_many(
         )
 
 
-def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: LockTurns) -> None:
+def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone], turns: PacedTransactions) -> None:
     """Store tombstones, a few in each transaction. From then on their sentences are not learned again."""
     if removal.chosen.get("is_barred"):
         return
@@ -162,7 +162,7 @@ def _note(removal: Removal, **chosen: Any) -> None:
 
 
 @transaction.atomic
-def tell_behind(removal: Removal) -> bool:
+def publish_forgotten_later(removal: Removal) -> bool:
     """Send the events of some forgotten messages; return whether none are left."""
     chosen = removal.chosen
     untold = [UUID(pk) for pk in chosen.get("untold", [])]
@@ -171,7 +171,7 @@ def tell_behind(removal: Removal) -> bool:
     homes = Conversation.objects.filter(pk__in={row.conversation_id for row in rows})
     for conversation in homes.select_for_update().order_by("pk"):
         here = [row for row in rows if row.conversation_id == conversation.pk]
-        tell_forgotten(conversation, here, clock.now())
+        publish_forgotten(conversation, here, clock.now())
     _note(removal, untold=[str(pk) for pk in untold[TOLD_AT_ONCE:]])
     return not removal.chosen["untold"]
 
@@ -208,7 +208,7 @@ def enter_phase(removal: Removal, phase: str) -> None:
     Removal.objects.filter(pk=removal.pk).update(phase=phase, lease_expires_at=clock.now() + Removal.LEASE)
 
 
-def remember_nobody(removal: Removal) -> None:
+def reduce_to_row_deletion(removal: Removal) -> None:
     """Reduce a removal to deleting rows, because the user's account is gone: skip tombstones and copies elsewhere."""
     removal.forgets = removal.raises_tombstones = removal.keeps_rows = False
     removal.entries = {}

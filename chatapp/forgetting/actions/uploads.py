@@ -15,8 +15,8 @@ from chatapp.files.actions import delete_attachment, delete_offloads_of_tools
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.collecting import Chosen, Work, begin_forgetting, hold, lock_reached
 from chatapp.forgetting.actions.deletion import Leftovers
+from chatapp.forgetting.actions.derived_texts import request_texts
 from chatapp.forgetting.actions.forget import forget_derived
-from chatapp.forgetting.actions.remaking import request_texts
 from chatapp.forgetting.selectors.derived import reading_conversations
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats
 from chatapp.long_term.models import MemoryEntry

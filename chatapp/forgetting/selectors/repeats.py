@@ -30,7 +30,7 @@ class Repeats:
     alike: frozenset[UUID] = field(default_factory=frozenset)
     _known: dict[bytes, bool] = field(default_factory=dict, compare=False)
 
-    def are_near(self, text: str) -> bool:
+    def may_repeat(self, text: str) -> bool:
         """Return whether a text may repeat the forgotten text. Use it only for texts that name that as a source.
         Results are cached, so that texts checked before locking cost nothing under the lock."""
         digest = hash_text(text)

@@ -15,10 +15,10 @@ from chatapp.conversations.schemas.conversations import expires_at
 from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.deletion import Detached, detach_conversation, lock_if_idle
-from chatapp.forgetting.actions.whole import Begun, forget_conversation
+from chatapp.forgetting.actions.forget_all import StartedForgetting, forget_conversation
 from chatapp.forgetting.models import TrashedConversation
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE, has_more_to_forget
-from chatapp.forgetting.trash.returning import lock_trashed, put_back
+from chatapp.forgetting.trash.restoring import lock_trashed, return_to_user
 from chatapp.operations import jobs
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
@@ -84,7 +84,7 @@ def restore_conversation(*, user: User, conversation_id: str | UUID, now: dateti
     if row is None:
         raise NotFound
     is_old = row.reason == Reason.IDLE or now - row.trashed_at > FRESH_FOR
-    conversation = put_back(row)
+    conversation = return_to_user(row)
     days = retention_days_of(user.pk, current("RETENTION_DAYS"))
     expiry = expires_at(conversation, days)
     if is_old or (expiry is not None and expiry <= now + FRESH_FOR):
@@ -95,13 +95,13 @@ def restore_conversation(*, user: User, conversation_id: str | UUID, now: dateti
 
 
 @transaction.atomic
-def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Begun | None:
+def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> StartedForgetting | None:
     """Delete a conversation in the trash as if its user had just deleted it; None if it is not there."""
     begin_forgetting(user.pk)
     row = lock_trashed(user, conversation_id)
     if row is None:
         return None
-    put_back(row, gives_up_work=True)
+    return_to_user(row, discards_removal=True)
     return forget_conversation(user=user, conversation_id=row.pk, now=now)
 
 
@@ -111,7 +111,7 @@ def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) 
     row = lock_trashed(user, conversation_id)
     if row is None or row.reason != Reason.IDLE:
         return None
-    return detach_conversation(put_back(row, gives_up_work=True), now=now, forgets_memory=False)
+    return detach_conversation(return_to_user(row, discards_removal=True), now=now, forgets_memory=False)
 
 
 def empty_trash(*, user: User, now: datetime) -> int:

@@ -16,11 +16,11 @@ from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
-from chatapp.forgetting.removing import Removing, claim, go_on_with
+from chatapp.forgetting.removing import Removing, claim, work_on
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE
 from chatapp.forgetting.services import finish_begun, finish_detached, finish_many
 from chatapp.forgetting.trash import actions
-from chatapp.forgetting.trash.returning import lock_trashed
+from chatapp.forgetting.trash.restoring import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.selectors.scopes import scopes_of
@@ -30,11 +30,11 @@ from chatapp.operations.forgetting_counts import (
     lock_forgetting_counts,
     read_forgetting_count,
 )
-from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
+from chatapp.operations.work_budget import IN_REQUEST, IN_WORKER, Pace
 
 
 def move_to_trash(
-    user: User, conversation_id: str, *, days: int, now: datetime, pace: Pace = AT_THE_DOOR
+    user: User, conversation_id: str, *, days: int, now: datetime, pace: Pace = IN_REQUEST
 ) -> None:
     """Move a conversation to the trash: only its user's trash shows it once this returns. Raise NotFound, and Conflict
     if it is temporary or something in it is being forgotten."""
@@ -83,11 +83,11 @@ def _finish_moving(conversation_id: UUID, now: datetime) -> None:
         work = claim(removal.pk, now=now)
         if work is not None:
             work.hide()
-            go_on_with([work], AT_THE_DOOR)
+            work_on([work], IN_REQUEST)
 
 
 def delete_from_trash(
-    user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = AT_THE_DOOR
+    user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = IN_REQUEST
 ) -> None:
     """Delete a conversation in the trash for good, with its memory entries. Raise NotFound."""
     begun = actions.begin_purge(user=user, conversation_id=conversation_id, now=now)
@@ -96,7 +96,7 @@ def delete_from_trash(
     finish_begun(begun, now, pace)
 
 
-def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_THE_DOOR) -> int:
+def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = IN_REQUEST) -> int:
     """Move conversations to the trash that have been idle for the period of their user's group, else for `days` (0 =
     never); delete them if `trash_days` is 0. Return how many."""
     count = 0
@@ -108,7 +108,7 @@ def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_
     return count
 
 
-def purge_due(*, now: datetime, pace: Pace = BEHIND) -> int:
+def purge_due(*, now: datetime, pace: Pace = IN_WORKER) -> int:
     """Delete a batch of conversations that are due in the trash; return the size of the batch."""
     due = due_for_purge(now)
     for row in due:

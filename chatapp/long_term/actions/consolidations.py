@@ -17,8 +17,8 @@ from chatapp.operations import jobs
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.forgetting_counts import lock_forgetting_counts
 from chatapp.providers.usage import CallUsage
-from chatapp.recall.actions.claims import note_over
-from chatapp.recall.selectors.claims import SaidAt
+from chatapp.recall.actions.claims import store_superseded_pairs
+from chatapp.recall.selectors.claims import StatementPlace
 
 MAX_ATTEMPTS = 3
 _CLAIMS = MAX_ATTEMPTS + 1
@@ -44,7 +44,7 @@ class NewProfile:
     text: str
     version: int
     revisions: Mapping[UUID, int]
-    over: Sequence[tuple[SaidAt, SaidAt]] = ()
+    over: Sequence[tuple[StatementPlace, StatementPlace]] = ()
 
 
 def queue_consolidation(*, user_id: UUID, night: date | None = None, now: datetime) -> Consolidation | None:
@@ -82,7 +82,7 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         )
 
 
-def begin_again(*, user_ids: Iterable[UUID], now: datetime) -> None:
+def restart_consolidations(*, user_ids: Iterable[UUID], now: datetime) -> None:
     """Lock and restart the running consolidations of these users, in the caller's transaction, which forgets texts that
     they have read. Their workers lose the lease, but this does not count as a failed attempt."""
     running = Consolidation.objects.filter(user__in=user_ids, status=Consolidation.Status.RUNNING)
@@ -132,7 +132,7 @@ def complete_consolidation(
     for entry_id in sorted(new.revisions):
         # Sorted, as the lock order everywhere. Entries that were edited meanwhile are read again later.
         MemoryEntry.objects.filter(pk=entry_id, revision=new.revisions[entry_id]).update(consolidated_at=now)
-    note_over(row.user_id, new.over)
+    store_superseded_pairs(row.user_id, new.over)
     row.entry_count = len(new.revisions)
     _end(row, Consolidation.Status.DONE, "", calls, now)
     return True

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from agents.events import MemoryProposed
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
@@ -86,7 +86,8 @@ def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> Mem
 
 
 def lock_entries_of(compaction: Compaction, repeated: Iterable[str]) -> None:
-    """Lock all entries that `note_sources` and `index_standing` lock for this compaction at once, and so in order."""
+    """Lock all entries that `note_sources` and `reindex_entries_of` lock for this compaction, at once and so in
+    order."""
     lock_rows(
         MemoryEntry.objects.filter(
             Q(pk__in=entries_of_the_same(compaction).values("pk"))
@@ -95,7 +96,7 @@ def lock_entries_of(compaction: Compaction, repeated: Iterable[str]) -> None:
     )
 
 
-def index_standing(compaction: Compaction) -> None:
+def reindex_entries_of(compaction: Compaction) -> None:
     """Index the entries about the compaction's messages, or remove them if no summary covers them. Call it in the
     transaction that finishes, undoes or redoes the compaction. Entries are locked before the index, as everywhere."""
     of_same = kept_entries().filter(pk__in=entries_of_the_same(compaction).values("pk"))
@@ -193,7 +194,7 @@ def add_entry(
     made = make_entries(user, [(text, clock)], day, now)
     store_entries(made)
     [entry] = made.entries
-    record_made(entry.pk)
+    record_created_id(entry.pk)
     return entry
 
 

@@ -22,7 +22,7 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.statements import execute
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
-from memory.hygiene import KnownSentences
+from memory.new_sentences import KnownSentences
 from memory.sentences import split_sentences
 from memory.tokens import estimate_text
 
@@ -121,7 +121,7 @@ def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
     return list(StaleDay.objects.filter(user_id=user_id, day=day).values_list("id", flat=True))
 
 
-def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
+def outdated_days(limit: int = 1000) -> list[tuple[UUID, date]]:
     """Return (user id, day) of days whose file lacks an entry or is marked as stale."""
     unwritten = (
         kept_entries().filter(written_at=None).order_by("created_at", "pk").values_list("user_id", "day")

@@ -35,7 +35,7 @@ def profile_of(user_id: UUID) -> Profile:
     return Profile.objects.filter(user_id=user_id).first() or Profile(user_id=user_id)
 
 
-def entries_named_beside(user_ids: Collection[UUID], entry_ids: Iterable[UUID]) -> set[UUID]:
+def co_sources_of(user_ids: Collection[UUID], entry_ids: Iterable[UUID]) -> set[UUID]:
     """Return all sources of the profile lines that have one of `entry_ids` as a source, in any version of these
     profiles."""
     wanted = {str(pk) for pk in entry_ids}

@@ -15,9 +15,9 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from chatapp.operations.errors import DiskFull, Failed, GoneMeanwhile, RateLimited, ServiceError
+from chatapp.operations.errors import DeletedConcurrently, DiskFull, Failed, RateLimited, ServiceError
 from chatapp.operations.http.bodies import body_of
-from chatapp.operations.outages import describe_outage, is_disk_full, is_gone_meanwhile, is_outage
+from chatapp.operations.outages import describe_outage, is_deleted_concurrently, is_disk_full, is_outage
 
 log = logging.getLogger(__name__)
 
@@ -155,10 +155,10 @@ def database_away(request: HttpRequest, error: OperationalError | InterfaceError
 
 
 def write_failed(request: HttpRequest, error: DatabaseError) -> HttpResponse:
-    if not is_gone_meanwhile(error):
+    if not is_deleted_concurrently(error):
         return unexpected(request, error)
     log.info("%s %s came too late: %s", request.method, request.path, error)
-    return service_error(request, GoneMeanwhile())
+    return service_error(request, DeletedConcurrently())
 
 
 def file_failed(request: HttpRequest, error: OSError) -> HttpResponse:

@@ -29,8 +29,8 @@ from memory.bounds import (
     MAX_POLICY_FIELDS,
     Day,
 )
-from memory.plain_types import PlainTypes
 from memory.policy import ALIASES, ContextPolicy
+from memory.strict_types import StrictTypes
 
 # Build validators on first use, because a process uses few of all schemas.
 _bases: list[type[BaseModel]] = [Schema, *ParamModel.__subclasses__()]
@@ -86,7 +86,7 @@ Name = Annotated[str, AfterValidator(single_line), Field(max_length=MAX_NAME_CHA
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 
 
-class Body(PlainTypes):
+class Body(StrictTypes):
     """A request body. Unknown fields are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)

@@ -14,7 +14,7 @@ from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.errors import NotFound, RateLimited
 from chatapp.realtime.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
@@ -107,7 +107,7 @@ class ConversationReader:
     async def _snapshot(self, message_id: str) -> dict[str, Any]:
         text = runner.live_text(message_id)
         if text is None:
-            text = (await persistently(stored_answer_text)(self.caller.user, message_id)).text
+            text = (await retry_on_outage(stored_answer_text)(self.caller.user, message_id)).text
             # Stored text lags behind generated text, so have the writing process send all of it.
             hub.ask_for_text(message_id)
         self._chars = max(self._chars, len(text))
@@ -122,7 +122,7 @@ class ConversationReader:
         }
 
     async def _may_read(self) -> bool:
-        return await persistently(may_still_read)(self.caller, self.conversation_id)
+        return await retry_on_outage(may_still_read)(self.caller, self.conversation_id)
 
 
 def may_still_read(caller: Caller, conversation_id: str) -> bool:

@@ -47,7 +47,7 @@ def blank_messages(
             reindex_messages(user_id, own)
 
 
-def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
+def publish_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
     """Append events that show clients these messages as they are now. The caller holds the conversation's lock."""
     home = str(conversation.pk)
     facts = [MessageForgotten(conversation_id=home, at=now, message=message_shape(row)) for row in rows]

@@ -28,7 +28,13 @@ from chatapp.operations.statements import (
     update_rows,
 )
 from chatapp.recall.models import SearchOwner, StoredClaim
-from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts, hashed_claims
+from chatapp.recall.selectors.claims import (
+    StatementPlace,
+    find_named,
+    fold_sentence,
+    hash_parts,
+    hashed_claims,
+)
 
 _Key: TypeAlias = UUID | str
 _Ordered: TypeAlias = tuple[_Key, int, int, bool, _Key | None]
@@ -107,7 +113,7 @@ def drop_message_claims(user_id: UUID, message_ids: Collection[UUID]) -> None:
 
 
 @transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
-def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
+def store_superseded_pairs(user_id: UUID, pairs: Iterable[tuple[StatementPlace, StatementPlace]]) -> None:
     """Store pairs of an older and a newer statement that a model named, in the transaction that writes its summary or
     the profile.
 
@@ -143,7 +149,7 @@ def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
         _order(user_id, {key})
 
 
-def _is_there(said: SaidAt) -> bool:
+def _is_there(said: StatementPlace) -> bool:
     message = Message.objects.filter(pk=said.message_id).first() if said.message_id else None
     entry = MemoryEntry.objects.filter(pk=said.entry_id).first() if said.entry_id else None
     text = message_values.text_of(message.parts) if message else entry.text if entry else ""

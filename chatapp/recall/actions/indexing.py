@@ -32,7 +32,7 @@ from chatapp.operations.statements import (
     read_models,
     update_row,
 )
-from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
+from chatapp.operations.work_budget import PIECE, UNBOUNDED, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import (
     NewClaim,
@@ -80,7 +80,7 @@ SEALED_TERMS = 1_500
 70 ms of CPU."""
 
 
-def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
+def index_conversation(conversation_id: UUID, pace: Pace = UNBOUNDED) -> int:
     """Index new messages of a conversation; return how many documents were added. Safe to run concurrently.
 
     Stop when the time of `pace` is over; `next_batch` shows whether any messages are left.
@@ -395,7 +395,7 @@ def delete_index(user_id: UUID) -> None:
 def rebuild_index(user_id: UUID) -> int:
     """Rebuild the index of a user from its sources; return how many documents it has."""
     delete_index(user_id)
-    TO_THE_END.work(lambda: delete_abandoned(PIECE))
+    UNBOUNDED.work(lambda: delete_abandoned(PIECE))
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
     for conversation_id in conversations.values_list("pk", flat=True):
         index_conversation(conversation_id)

@@ -41,7 +41,7 @@ DOCUMENTS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class GoneDocument:
+class RemovedDocument:
     pk: int
     owner_id: int
     ordinal: int
@@ -57,8 +57,8 @@ def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
     sql = f"{_ENTRIES} AND source_id IN {placeholders(len(entry_ids))} ORDER BY ordinal"
     values = [as_stored(user_id), *map(as_stored, entry_ids)]
 
-    def read() -> list[GoneDocument]:
-        return [GoneDocument(*row) for row in execute_stored(sql, values).fetchall()]
+    def read() -> list[RemovedDocument]:
+        return [RemovedDocument(*row) for row in execute_stored(sql, values).fetchall()]
 
     if found := read():
         _remove_rows(Q(pk__in={row.owner_id for row in found}), read)
@@ -102,7 +102,7 @@ def _remove(documents: QuerySet[SearchDocument]) -> None:
     _remove_rows(_owners_of(documents), partial(_read, documents))
 
 
-def _remove_rows(owners: Q, read: Callable[[], list[GoneDocument]]) -> None:
+def _remove_rows(owners: Q, read: Callable[[], list[RemovedDocument]]) -> None:
     for owner, gone in _by_owner(owners, read):
         _remove_from(owner, gone)
 
@@ -111,14 +111,14 @@ def _owners_of(documents: QuerySet[SearchDocument]) -> Q:
     return Q(pk__in=documents.order_by().values("owner"))
 
 
-def _read(documents: QuerySet[SearchDocument]) -> list[GoneDocument]:
+def _read(documents: QuerySet[SearchDocument]) -> list[RemovedDocument]:
     columns = ("pk", "owner_id", "ordinal", "length", "terms")
-    return [GoneDocument(*row) for row in documents.order_by("ordinal").values_list(*columns)]
+    return [RemovedDocument(*row) for row in documents.order_by("ordinal").values_list(*columns)]
 
 
 def _by_owner(
-    owners: Q, read: Callable[[], list[GoneDocument]]
-) -> Iterator[tuple[SearchOwner, list[GoneDocument]]]:
+    owners: Q, read: Callable[[], list[RemovedDocument]]
+) -> Iterator[tuple[SearchOwner, list[RemovedDocument]]]:
     """Lock the indexes, then read the documents, and yield each index that contains any with its documents.
 
     Before the lock, another transaction could still change the terms of a document, or remove it.
@@ -136,7 +136,7 @@ def lock_owners(which: Q) -> list[SearchOwner]:
     return list(owners.order_by(F("scope").asc(nulls_first=True), "pk"))
 
 
-def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
+def _remove_from(owner: SearchOwner, gone: Sequence[RemovedDocument]) -> None:
     sealed = [row for row in gone if row.ordinal < owner.sealed_ordinal]
     for number in sorted({row.ordinal // BLOCK for row in sealed}):
         _clean_block(owner, number, [row for row in sealed if row.ordinal // BLOCK == number])
@@ -148,7 +148,7 @@ def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
     update_row(owner, "document_count", "total_length", "edition")
 
 
-def _clean_block(owner: SearchOwner, number: int, rows: Sequence[GoneDocument]) -> None:
+def _clean_block(owner: SearchOwner, number: int, rows: Sequence[RemovedDocument]) -> None:
     gone = np.array([row.ordinal % BLOCK for row in rows], dtype=np.int64)
     _clear_columns(owner.pk, number, gone)
     # Not np.unique, because its first call imports numpy.ma while the lock is held.
@@ -178,7 +178,7 @@ def _clear_columns(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -
 
 
 @dataclass(frozen=True, slots=True)
-class GoneDocuments:
+class RemovedDocuments:
     """Documents to remove from one index: their offsets by block, and all their terms, sorted."""
 
     owner_id: int
@@ -196,7 +196,9 @@ def documents_made_of(source_ids: Collection[UUID]) -> QuerySet[SearchDocument]:
     return SearchDocument.objects.filter(source_id__in=source_ids)
 
 
-def read_gone_documents(documents: QuerySet[SearchDocument], *, with_terms: bool) -> list[GoneDocuments]:
+def read_removed_documents(
+    documents: QuerySet[SearchDocument], *, with_terms: bool
+) -> list[RemovedDocuments]:
     """Return the documents grouped by index. Skip abandoned indexes, which are deleted as a whole."""
     rows = documents.exclude(owner__user=None, owner__scope=None)
     found = rows.values_list("owner_id", "ordinal", *(("terms",) if with_terms else ()))
@@ -208,17 +210,17 @@ def read_gone_documents(documents: QuerySet[SearchDocument], *, with_terms: bool
     return [_gone_documents(owner_id, ordinals[owner_id], terms[owner_id]) for owner_id in sorted(ordinals)]
 
 
-def _gone_documents(owner_id: int, ordinals: Sequence[int], terms: Sequence[bytes]) -> GoneDocuments:
+def _gone_documents(owner_id: int, ordinals: Sequence[int], terms: Sequence[bytes]) -> RemovedDocuments:
     columns = np.array(ordinals, dtype=np.int64)
     offsets = {
         int(number): columns[columns // BLOCK == number] % BLOCK for number in np.unique(columns // BLOCK)
     }
-    return GoneDocuments(owner_id, offsets, np.unique(np.frombuffer(b"".join(terms), TERM)))
+    return RemovedDocuments(owner_id, offsets, np.unique(np.frombuffer(b"".join(terms), TERM)))
 
 
 def hide_documents(conversation_id: UUID) -> None:
     """Clear the columns of the sealed documents, in one short transaction per block. Most users have one block."""
-    for gone in read_gone_documents(documents_in(conversation_id), with_terms=False):
+    for gone in read_removed_documents(documents_in(conversation_id), with_terms=False):
         for number, offsets in gone.offsets.items():
             _hide_in_block(gone.owner_id, number, offsets)
 
@@ -241,7 +243,7 @@ def _set_edition(owner: SearchOwner) -> None:
 
 
 @transaction.atomic
-def clean_postings(gone: GoneDocuments, first_term: int, budget: Budget) -> int:
+def clean_postings(gone: RemovedDocuments, first_term: int, budget: Budget) -> int:
     """Drop the documents from the postings of `gone.terms[first_term:]` within the budget; return the next index."""
     spending, at = budget.start(), first_term
     owner = _lock(gone.owner_id)

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from chatapp.operations.work_budget import PIECE, Budget, delete_some
 from chatapp.recall.models import SearchCodes, SearchDocument, SearchOwner, SearchVectors
-from chatapp.recall.vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
+from chatapp.recall.vectors import drop_codes, have_same_length, pack_codes, pack_ordinals, pack_vectors
 
 CODES_AT_ONCE = 1_024
 """Documents whose codes share a row. The row is rewritten with every turn that is added to it."""
@@ -91,7 +91,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
     row = SearchCodes.objects.filter(owner=owner).order_by("-first_ordinal").first()
     # The endpoint may serve another model under the same name now, with vectors of another length.
     is_full = row is not None and flat[-1][0] - row.first_ordinal >= CODES_AT_ONCE
-    if row is None or is_full or not fits_behind(row.ordinals, row.codes, ordinals, codes):
+    if row is None or is_full or not have_same_length(row.ordinals, row.codes, ordinals, codes):
         row = SearchCodes(owner=owner, first_ordinal=flat[0][0], ordinals=b"", codes=b"")
     row.last_ordinal = flat[-1][0]
     row.ordinals = bytes(row.ordinals) + ordinals

@@ -20,7 +20,7 @@ from chatapp.recall.analysis import KNOWN_TEXTS, hash_term, hash_text, vocabular
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.found_texts import Found
 from memory.claims import Claim, find_claims
-from memory.sentences import are_alike, bare_sentence, split_sentences
+from memory.sentences import are_alike, split_sentences, strip_list_mark
 
 T = TypeVar("T")
 ASKED_AT_ONCE = 500
@@ -193,7 +193,7 @@ def _newest_superseded(
 
 
 @dataclass(frozen=True, slots=True)
-class SaidAt:
+class StatementPlace:
     """The place of a statement in a message or entry. `words` are its folded words."""
 
     words: str
@@ -204,7 +204,7 @@ class SaidAt:
     entry_id: UUID | None = None
 
 
-def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt]:
+def find_statement(statement: str, other: str, found: Iterable[Found]) -> list[StatementPlace]:
     """Return where these texts make the statement, literally or not, rather than the similar `other` one.
 
     Skip texts of the assistant.
@@ -228,7 +228,7 @@ def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt
             if says_it(sentence):
                 end = at + len(sentence.rstrip())
                 words = fold_sentence(sentence)
-                statements.append(SaidAt(words, at, end, one.said_at, one.message_id, one.entry_id))
+                statements.append(StatementPlace(words, at, end, one.said_at, one.message_id, one.entry_id))
                 break
             at += len(sentence)
     return statements
@@ -249,7 +249,7 @@ def find_named(row: StoredClaim) -> tuple[int, int] | None:
 
 
 def fold_sentence(sentence: str) -> str:
-    return " ".join(bare_sentence(sentence).casefold().split())
+    return " ".join(strip_list_mark(sentence).casefold().split())
 
 
 def hash_parts(parts: tuple[str, ...]) -> int:

@@ -187,7 +187,7 @@ def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
 # --- Unindexed and shared documents ---------------------------------------------------------------------------
 
 
-def said_now(row: UnindexedDocument, score: float) -> Found:
+def unindexed_found(row: UnindexedDocument, score: float) -> Found:
     """Return a document that is not indexed yet, with the text that was read with it."""
     document, message = row.document, row.message
     return _found(

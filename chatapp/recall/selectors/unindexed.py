@@ -206,7 +206,7 @@ ORDER BY last_activity_at DESC, id DESC LIMIT %s
 """
 
 
-def conversations_behind(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[Behind]:
+def unindexed_conversations(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[Behind]:
     """Return the user's conversations that are not fully indexed, the most recently used first."""
     rows = execute(_BEHIND, user_id, limit).fetchall()
     return [Behind(as_key(key), start, last_ordinal, end) for key, start, last_ordinal, end in rows]

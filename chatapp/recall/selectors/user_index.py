@@ -42,11 +42,11 @@ from chatapp.recall.ranking import (
     score_words,
     speakers_asked_about,
 )
-from chatapp.recall.selectors.found_texts import Found, read_shared, read_stored, said_now
+from chatapp.recall.selectors.found_texts import Found, read_shared, read_stored, unindexed_found
 from chatapp.recall.selectors.newest_index import Newest, open_newest
 from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
 from chatapp.recall.selectors.shared_index import SharedIndex, nothing_shared, open_shared
-from chatapp.recall.selectors.unindexed import UnindexedDocument, conversations_behind, unindexed_documents
+from chatapp.recall.selectors.unindexed import UnindexedDocument, unindexed_conversations, unindexed_documents
 from chatapp.recall.selectors.vector_codes import open_codes
 from chatapp.recall.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
 from memory.questions import Question
@@ -82,7 +82,7 @@ class SearchFilter:
         return not (self.after and said_at < self.after) and not (self.before and said_at >= self.before)
 
     @property
-    def is_of_a_place(self) -> bool:
+    def limits_place_or_role(self) -> bool:
         """Whether the filter limits more than times."""
         return bool(self.conversation_id or self.folder_id or self.agent_id or self.role)
 
@@ -162,7 +162,9 @@ class UserIndex:
         stored = {at: score for at, score in scored.items() if at < self.first_unstored}
         found = read_stored(self.owner_id, stored)
         found |= {
-            row.ordinal: said_now(row, scored[row.ordinal]) for row in self.unstored if row.ordinal in scored
+            row.ordinal: unindexed_found(row, scored[row.ordinal])
+            for row in self.unstored
+            if row.ordinal in scored
         }
         shared = self.shared.documents([at for at in scored if at >= self.shared.first])
         found |= read_shared(self.user_id, shared, scored, self.shared.scope_id)
@@ -296,7 +298,7 @@ class UserIndex:
 def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
     """Return the index of a user and, with a scope, its shared memory. Writes nothing."""
     # Read this before the owner: a document stored in between is then found twice instead of not at all.
-    behind = conversations_behind(user_id)
+    behind = unindexed_conversations(user_id)
     owner = next((row for (row,) in read_models((SearchOwner,), _owner_statement(), user_id)), None)
     sealed, newest = (open_sealed(owner), open_newest(owner)) if owner else (None, None)
     end = owner.next_ordinal if owner else 0

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
@@ -17,7 +17,7 @@ from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
 from chatapp.runs.actions.sending import Receipt, queue_run, refuse_while_running
-from chatapp.runs.actions.unseen_messages import hand_over_unseen
+from chatapp.runs.actions.unseen_messages import move_unseen_to
 from chatapp.runs.models import Run
 
 
@@ -43,7 +43,7 @@ def regenerate_message(
             conversation.model = model
         mode = mode or ("" if conversation.mode else _last_mode(question))
         run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
-        record_made(run.pk)
+        record_created_id(run.pk)
         return Receipt(
             str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
         )
@@ -85,8 +85,8 @@ def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
             continues=run.answer,
             now=now,
         )
-        hand_over_unseen(conversation, run.answer, new, now)
-        record_made(new.pk)
+        move_unseen_to(conversation, run.answer, new, now)
+        record_created_id(new.pk)
         return Receipt(
             str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
         )

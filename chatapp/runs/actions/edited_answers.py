@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 
 from agents.events import MessageCreated
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
@@ -54,5 +54,5 @@ def edit_answer(*, user: User, conversation_id: str, message_id: str, text: str,
         shown = updated_event(conversation, now, is_quiet=True)
         event_log.append(conversation, created, shown, changed=["branch", "last_activity_at", "read_count"])
         jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
-        record_made(edited.pk)
+        record_created_id(edited.pk)
         return edited

@@ -22,7 +22,7 @@ from chatapp.operations.editions import Edition, configuration_edition, one_edit
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.operations.statements import execute, update_row
-from chatapp.providers.actions import record_calls, take_over_background_calls
+from chatapp.providers.actions import assign_background_calls, record_calls
 from chatapp.providers.selectors import totals_of, totals_of_run, unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
@@ -124,7 +124,7 @@ def _record_usage(run: Run, calls: Sequence[CallUsage], left: _Left) -> events.U
     # Some are already stored if the reply to an earlier commit was lost and the run ends because of that.
     record_calls(run, unrecorded_calls(calls) if left.has_usage else calls, left.step_count)
     if left.has_background_usage:
-        take_over_background_calls(run)
+        assign_background_calls(run)
     # Calls of earlier steps and of the background are only in the database.
     if left.has_usage or left.has_background_usage:
         return totals_of_run(run)

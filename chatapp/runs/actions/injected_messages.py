@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from agents import events
 from agents.events import MessageEdited
-from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.access import accessible_message, lock_conversation
@@ -23,10 +23,10 @@ from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
 from chatapp.operations.errors import Conflict
 from chatapp.realtime import event_log
-from chatapp.recall.actions.blanking import blank_messages, tell_forgotten
+from chatapp.recall.actions.blanking import blank_messages, publish_forgotten
 from chatapp.recall.actions.indexing import reindex_messages
 from chatapp.runs.actions.message_order import (
-    is_anything_new,
+    has_new_messages,
     messages_behind,
     move_answer_behind,
     unknown_messages,
@@ -102,7 +102,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
 def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
     """Move the messages sent during the run before its answer, and return those that the run has not seen, oldest
     first. A repeated call changes nothing. Raise LeaseLost."""
-    if not is_anything_new(lease.answer_id, known):  # the common case, checked without a lock
+    if not has_new_messages(lease.answer_id, known):  # the common case, checked without a lock
         return []
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -126,7 +126,7 @@ def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
         if last is None:
             raise Conflict("Nothing waits here to be sent.")
         run = queue_run(conversation, branch=branch, question=last, after=last, now=now)
-        record_made(run.pk)
+        record_created_id(run.pk)
         return Receipt(
             str(conversation.pk), str(last.pk), str(run.pk), str(run.answer_id), conversation.last_seq
         )
@@ -155,7 +155,7 @@ def edit_queued(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
         )
         # Otherwise a retry of this edit, after a model call has seen the message, would create a branch.
-        record_made(message.pk)
+        record_created_id(message.pk)
         return message
 
 
@@ -171,5 +171,5 @@ def withdraw_queued(
             return None
         hashes = delete_unshared_attachments([message.pk])
         blank_messages([message], now)
-        tell_forgotten(conversation, [message], now)
+        publish_forgotten(conversation, [message], now)
         return hashes

@@ -75,7 +75,7 @@ def _make_room(conversation: Conversation, place: AnswerPosition, count: int) ->
     return first
 
 
-def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
+def has_new_messages(answer_id: UUID, known: Collection[UUID]) -> bool:
     """Return whether a message was sent that is after the answer, or before it and not in `known`."""
     if execute(_ANY_SENT, answer_id).fetchone() is None:  # the common case before a model call
         return False

@@ -74,7 +74,7 @@ def store_request(*, lease: Lease, request: NewRequest | WrittenRequest, now: da
         _insert(conversation, run, written, now)
 
 
-def record_asked(
+def record_first_request(
     *,
     lease: Lease,
     request: NewRequest | WrittenRequest | None,
@@ -99,7 +99,7 @@ def request_is_stored(*, lease: Lease, request: NewRequest | WrittenRequest, now
     return SentRequest.objects.filter(run=lease.run_id, n=n).exists()
 
 
-def asked_is_recorded(
+def first_request_is_recorded(
     *,
     lease: Lease,
     request: NewRequest | WrittenRequest | None,

@@ -166,7 +166,7 @@ def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
     return lost
 
 
-def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
+def extend_expired_lease_once(*, run_id: UUID, fence: int, now: datetime) -> bool:
     """Give the holder of an expired lease one heartbeat to renew it, once. Return whether this call gave it.
 
     After a database outage longer than a lease, every lease has expired, and living processes renew theirs within a
@@ -278,7 +278,7 @@ class LeasedRun:
     conversation: Conversation
     run: Run
     place: AnswerPosition
-    is_anything_behind: bool
+    has_unseen_messages: bool
     """Whether the user has sent a message that no model call has seen."""
     call_count: int
     step_count: int
@@ -304,6 +304,6 @@ def lock_for_calls(lease: Lease) -> LeasedRun:
     )
 
 
-def calls_to_tell(run: Run, call_id: str) -> list[ToolCall]:
+def calls_without_message(run: Run, call_id: str) -> list[ToolCall]:
     """Return this call and the run's other calls that are not messages yet, in order."""
     return list(ToolCall.objects.raw(_TO_TELL, [as_stored(run.pk), call_id]))

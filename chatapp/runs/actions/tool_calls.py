@@ -26,7 +26,7 @@ from chatapp.providers.actions import record_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs.actions.message_order import AnswerMessage, AnswerPosition, insert_before_answer
-from chatapp.runs.actions.runs import Lease, calls_to_tell, lock_for_calls, lock_leased
+from chatapp.runs.actions.runs import Lease, calls_without_message, lock_for_calls, lock_leased
 from chatapp.runs.models import Run, RunStep, ToolCall
 from chatapp.runs.selectors import accessible_run
 from memory.turns import INTERRUPTED
@@ -125,19 +125,19 @@ def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool
     """
     with transaction.atomic():
         held = lock_for_calls(lease)
-        calls = calls_to_tell(held.run, result.call.call_id)
+        calls = calls_without_message(held.run, result.call.call_id)
         call = next(row for row in calls if row.call_id == result.call.call_id)
         if call.state not in ToolCall.OPEN:
             return False
         write_result(call, result.state, result.part, now, is_cut=result.is_cut)
-        untold = [row for row in calls if not row.is_told]
-        is_last = not any(row.state in ToolCall.OPEN for row in untold)
+        unsent = [row for row in calls if not row.is_told]
+        is_last = not any(row.state in ToolCall.OPEN for row in unsent)
         if is_last:
-            _tell_calls(held.conversation, held.place, untold, now)
-        # Use a set: the call is one of `untold`, unless it belongs to a step of a plan.
-        save_results({call, *untold})
+            _insert_call_messages(held.conversation, held.place, unsent, now)
+        # Use a set: the call is one of `unsent`, unless it belongs to a step of a plan.
+        save_results({call, *unsent})
         event_log.append(held.conversation, call_event(held.run, call, now), run=held.run)
-        return is_last and not held.is_anything_behind
+        return is_last and not held.has_unseen_messages
 
 
 def write_result(
@@ -156,7 +156,7 @@ def save_results(calls: Iterable[ToolCall]) -> None:
         update_row(call, "state", "result", "is_cut", "is_told", "message", "finished_at")
 
 
-def _tell_calls(
+def _insert_call_messages(
     conversation: Conversation, place: AnswerPosition, calls: Sequence[ToolCall], now: datetime
 ) -> None:
     """Insert a message with the calls of one step, and one with the result of each.
@@ -190,7 +190,7 @@ def close_tool_calls(
     for call in closed:
         interrupt_call(call, now)
     place = AnswerPosition(run.answer_id, run.answer.branch_id)
-    _tell_calls(conversation, place, [call for call in left if not call.is_told], now)
+    _insert_call_messages(conversation, place, [call for call in left if not call.is_told], now)
     save_results(left)
     call_facts = [call_event(run, call, now) for call in closed]
     return [*call_facts, waiting_event(conversation, now)] if was_waiting else [*call_facts]

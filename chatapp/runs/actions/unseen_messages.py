@@ -29,7 +29,7 @@ def release_unseen(conversation: Conversation, branch: Branch, now: datetime) ->
     return _release(conversation, list(_unseen(branch)), now)
 
 
-def hand_over_unseen(conversation: Conversation, answer: Message, run: Run, now: datetime) -> None:
+def move_unseen_to(conversation: Conversation, answer: Message, run: Run, now: datetime) -> None:
     """Move messages that wait behind a stopped answer behind the one that continues it, whose run takes them in before
     its first call. `conversation` must be locked."""
     waiting = list(_unseen(answer.branch).filter(parent=answer))

@@ -16,7 +16,7 @@ from chatapp.accounts.budgets.values import seconds_to_reset
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.models import User
 from chatapp.operations import clock
-from chatapp.operations.database import persistently
+from chatapp.operations.database import retry_on_outage
 from chatapp.operations.http.errors import error_response
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.api.sse import sse_response
@@ -117,11 +117,11 @@ class RunWaiter:
         await hub.subscribe(self, topic)
         try:
             _start(self.receipt)
-            while not await persistently(has_ended)(self.user, self.receipt.run_id):
+            while not await retry_on_outage(has_ended)(self.user, self.receipt.run_id):
                 await self._wait_for_hint()
         finally:
             await hub.unsubscribe(self, topic)
-        return finished(self.receipt, await persistently(answer_of_run)(self.user, self.receipt.run_id))
+        return finished(self.receipt, await retry_on_outage(answer_of_run)(self.user, self.receipt.run_id))
 
     async def _wait_for_hint(self) -> None:
         try:

@@ -17,7 +17,7 @@ from chatapp.operations.models import AuditEvent
 MESSAGES_SHOWN = 100
 
 
-def look_into(
+def open_for_operator(
     conversation_id: UUID | str, *, actor_id: UUID, reason: str, before: int | None = None
 ) -> tuple[Conversation, MessageRows]:
     """Record the look and return (the conversation, its newest messages, or those before a position).

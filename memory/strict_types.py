@@ -19,13 +19,13 @@ _DIGITS = re.compile(r"[\s+\-.\d]*")
 _A_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-class PlainTypes(BaseModel):
+class StrictTypes(BaseModel):
     """A model whose number, boolean and date fields accept no other types."""
 
     @model_validator(mode="wrap")
     @classmethod
     def _refuse_other_types(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        checks = plain_checks(cls).items() if isinstance(data, dict) else ()
+        checks = strict_checks(cls).items() if isinstance(data, dict) else ()
         wrong = {name: kind for name, check in checks if name in data and (kind := check(data[name]))}
         if not wrong:
             return handler(data)
@@ -55,7 +55,7 @@ def _others(
 
 
 @cache
-def plain_checks(body: type[BaseModel]) -> dict[str, Check]:
+def strict_checks(body: type[BaseModel]) -> dict[str, Check]:
     """Return the checks of the fields with these types, by the name they are sent with."""
     checks = {field.alias or name: _check_of(field.annotation) for name, field in body.model_fields.items()}
     return {name: check for name, check in checks.items() if check}

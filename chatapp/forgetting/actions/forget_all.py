@@ -31,14 +31,14 @@ from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.selectors.derived import entries_going_with, reading_conversations
 from chatapp.forgetting.selectors.repeats import find_repeats, said_texts
-from chatapp.forgetting.trash.returning import lock_trashed, put_back
+from chatapp.forgetting.trash.restoring import lock_trashed, return_to_user
 from chatapp.long_term.access import lock_shared_entry
 from chatapp.long_term.actions.profile import empty_profile
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.access import find_row
-from chatapp.operations.work_budget import TO_THE_END, LockTurns
+from chatapp.operations.work_budget import UNBOUNDED, PacedTransactions
 from chatapp.recall.actions.indexing import delete_index
 from chatapp.recall.actions.removal import hide_sources, unshare_entries
 from chatapp.runs.models import Run
@@ -55,7 +55,7 @@ UPLOADS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedForgetting:
     """Conversations detached from their user, and the work left to do: files first, then rows in pieces."""
 
     receipt: ForgetReceipt
@@ -65,9 +65,9 @@ class Begun:
 
 def forget_conversation(
     *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
-) -> Begun:
-    """Detach a conversation from its user and delete its memory entries: nobody sees it once this returns. `Begun` has
-    the work left to do. Raise NotFound."""
+) -> StartedForgetting:
+    """Detach a conversation from its user and delete its memory entries: nobody sees it once this returns. The result
+    has the work left to do. Raise NotFound."""
     counts = _counts(accessible_conversation(user, conversation_id))
     with transaction.atomic():
         begin_forgetting(user.pk)
@@ -84,7 +84,7 @@ def forget_conversation(
             receipt=receipt,
         )
         add_to_receipt(receipt, counts)
-    return Begun(receipt, (detached.removal,))
+    return StartedForgetting(receipt, (detached.removal,))
 
 
 def read_copies(removal: Removal, now: datetime) -> Work:
@@ -163,7 +163,7 @@ def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> 
     return work
 
 
-def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Begun:
+def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> StartedForgetting:
     """Forget one conversation after the other, each in its own transaction, then everything that belongs to none.
 
     What was forgotten before an interruption stays forgotten; a second call does the rest.
@@ -182,7 +182,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
     for pk in TrashedConversation.objects.filter(user=user).order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
             if (trashed := lock_trashed(user, pk)) is not None:
-                put_back(trashed, gives_up_work=True)
+                return_to_user(trashed, discards_removal=True)
     for conversation in list(Conversation.objects.filter(user=user).order_by("pk")):
         counts = _counts(conversation)
         with transaction.atomic():
@@ -191,7 +191,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
                 detached = _detach(row, now, for_good, receipt=receipt)
                 removed.update(counts)
                 removals.append(detached.removal)
-    turns = LockTurns(TO_THE_END)
+    turns = PacedTransactions(UNBOUNDED)
     _delete_entries(user, removed, now, for_good, receipt, turns)
     leftovers += _delete_uploads(user, removed, turns)
     with turns.hold(), transaction.atomic():
@@ -201,7 +201,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
         leftovers += _delete_uploads(user, removed, turns)
         _delete_rest(user, removed, now)
         add_to_receipt(receipt, removed)
-    return Begun(receipt, tuple(removals), tuple(leftovers))
+    return StartedForgetting(receipt, tuple(removals), tuple(leftovers))
 
 
 def _counts(conversation: Conversation) -> Counter[str]:
@@ -235,7 +235,7 @@ def _delete_entries(
     now: datetime,
     for_good: bool,
     receipt: ForgetReceipt,
-    turns: LockTurns,
+    turns: PacedTransactions,
 ) -> None:
     """Delete the entries that belong to no conversation: written by the user, or left by a deleted conversation."""
     entries = MemoryEntry.objects.filter(user=user)
@@ -254,7 +254,7 @@ def _delete_entries(
             some.delete()
 
 
-def _delete_uploads(user: User, removed: Counter[str], turns: LockTurns) -> Iterator[Leftovers]:
+def _delete_uploads(user: User, removed: Counter[str], turns: PacedTransactions) -> Iterator[Leftovers]:
     uploads = Attachment.objects.filter(user=user)
     while some := dict(uploads.values_list("pk", "sha256")[:UPLOADS_AT_ONCE]):
         with turns.hold(), transaction.atomic():

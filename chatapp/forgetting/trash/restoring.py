@@ -29,13 +29,14 @@ def lock_trashed(
     return rows.first()
 
 
-def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conversation:
+def return_to_user(row: TrashedConversation, *, discards_removal: bool = False) -> Conversation:
     """Return a conversation in the trash to its user, locked. The caller's transaction must hold `row` locked.
 
-    Raise Conflict while the index is still being cleaned, unless the caller deletes the conversation (`gives_up_work`).
+    Raise Conflict while the index is still being cleaned, unless the caller deletes the conversation
+    (`discards_removal`).
     """
     work = Removal.objects.filter(conversation_id=row.pk)
-    if gives_up_work:
+    if discards_removal:
         work.delete()
     elif work.exists():
         raise Conflict(BUSY)
@@ -47,7 +48,7 @@ def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conver
     ids = [pk for pk, _ in held]
     MemoryEntry.objects.filter(pk__in=ids).update(conversation=conversation)
     # A caller that deletes it locks more entries later, and entries are locked before the index.
-    if ids and not gives_up_work:
+    if ids and not discards_removal:
         move_documents(row.user_id, ids, conversation.pk)
     TrashedConversation.objects.filter(pk=row.pk).delete()
     return conversation

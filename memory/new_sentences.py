@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memory.extractive import find_facts
 from memory.memorable import memorable_sentences
-from memory.sentences import Vocabulary, are_alike, bare_sentence, split_sentences
+from memory.sentences import Vocabulary, are_alike, split_sentences, strip_list_mark
 from memory.tombstones import Tombstones
 from memory.types import Message
 
@@ -79,7 +79,7 @@ def learn(
     repeated: dict[str, None] = {}
 
     def is_new(sentence: str) -> bool:
-        if len(vocabulary.telling_words(sentence)) < LEAST_WORDS or tombstones.cover(sentence):
+        if len(vocabulary.content_words(sentence)) < LEAST_WORDS or tombstones.cover(sentence):
             return False
         source = known.find(sentence)
         if source is not None:
@@ -98,8 +98,8 @@ def learn(
 def add_sentences(text: str, before: str, after: str) -> str:
     """Return an entry's text with the sentences that its summary gained between `before` and `after`. Sentences that
     the summary lost stay."""
-    said = {bare_sentence(sentence) for one in (text, before) for sentence in split_sentences(one)}
-    added = [bare_sentence(sentence) for sentence in split_sentences(after)]
+    said = {strip_list_mark(sentence) for one in (text, before) for sentence in split_sentences(one)}
+    added = [strip_list_mark(sentence) for sentence in split_sentences(after)]
     return "\n".join([text, *(sentence for sentence in added if sentence and sentence not in said)])
 
 
@@ -109,13 +109,13 @@ def correct_text(text: str, before: str, after: str, vocabulary: Vocabulary) -> 
     Remove the sentences that only `before` contains, and similar ones with a fact that `after` lacks. Keep everything
     else that was learned from the messages.
     """
-    wrong = {bare_sentence(one) for one in split_sentences(before)}
-    wrong -= {bare_sentence(one) for one in split_sentences(after)}
+    wrong = {strip_list_mark(one) for one in split_sentences(before)}
+    wrong -= {strip_list_mark(one) for one in split_sentences(after)}
     gone = _facts_of(before) - _facts_of(after)
     gists = [vocabulary.gist(sentence) for sentence in wrong]
 
     def is_wrong(sentence: str) -> bool:
-        if bare_sentence(sentence) in wrong:
+        if strip_list_mark(sentence) in wrong:
             return True
         has_gone = not gone.isdisjoint(_facts_of(sentence))
         return has_gone and any(are_alike(vocabulary.gist(sentence), gist) for gist in gists)
@@ -125,4 +125,4 @@ def correct_text(text: str, before: str, after: str, vocabulary: Vocabulary) -> 
 
 
 def _facts_of(sentence: str) -> frozenset[str]:
-    return frozenset(fact.casefold() for fact in find_facts(bare_sentence(sentence)))
+    return frozenset(fact.casefold() for fact in find_facts(strip_list_mark(sentence)))

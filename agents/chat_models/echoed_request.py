@@ -11,7 +11,7 @@ LEAST_CHARS = 8
 """Shorter texts may occur in any server's own words."""
 
 
-def without_own_words(words: str, request: ModelRequest) -> str:
+def strip_echoed_request(words: str, request: ModelRequest) -> str:
     """Return the refusal without values of options, texts of messages, and names and descriptions of tools."""
     own = {text for text in _texts(request) if len(text) <= len(words) and text in words}
     # Replace the longest first, because one may be part of another.

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from agents.manifest import OwnText, read_manifest
-from agents.tools.registry import READING_WHAT_IS_KEPT
+from agents.tools.registry import TOOLS_READING_STORED_DATA
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
@@ -36,7 +36,7 @@ from chatapp.recall.actions.removal import hide_sources, remove_sources
 from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run, ToolCall
 from memory.extractive import QUICK, extract_summary
-from memory.hygiene import KnownSentences
+from memory.new_sentences import KnownSentences
 from memory.sentences import split_sentences
 from memory.strategies.registry import strategy_named
 from memory.summary import EARLIER_TRUNCATED
@@ -248,7 +248,7 @@ def without_copies(parts: Parts, is_copy: IsCopy) -> Parts:
 def _without_copy(part: dict[str, Any], is_copy: IsCopy) -> dict[str, Any]:
     match part["type"]:
         # These tools read stored content and may paraphrase it, so no part of their result is known to be clean.
-        case "tool_result" if part.get("name") in READING_WHAT_IS_KEPT or is_copy(part["text"]):
+        case "tool_result" if part.get("name") in TOOLS_READING_STORED_DATA or is_copy(part["text"]):
             return {**part, "text": "", "offload_ref": None} if part["text"] else part
         case "tool_call" if is_copy(part["arguments"]):
             return {**part, "arguments": "{}"}
@@ -267,7 +267,7 @@ def blank_runs(
     own.update(arguments="{}", result=[])
     # The error detail may quote the request, so drop it unseen.
     Run.objects.filter(pk__in=answering).update(plan=None, error_detail="")
-    copying = calls_telling(read, is_copy)
+    copying = calls_repeating(read, is_copy)
     for call in copying:
         returned += call.result
         call.arguments, call.result = "{}", []
@@ -280,14 +280,14 @@ def blank_runs(
     return [part for part in returned if part["type"] == "tool_result"]
 
 
-def calls_telling(run_ids: Collection[UUID], is_copy: IsCopy) -> list[ToolCall]:
+def calls_repeating(run_ids: Collection[UUID], is_copy: IsCopy) -> list[ToolCall]:
     """Return the tool calls of these runs that may contain the forgotten text."""
     return [call for call in ToolCall.objects.filter(run__in=run_ids) if _tells(call, is_copy)]
 
 
 def _tells(call: ToolCall, is_copy: IsCopy) -> bool:
     asked_or_got = (call.arguments, *message_values.results_in(call.result))
-    return call.name in READING_WHAT_IS_KEPT or is_copy("\n".join(asked_or_got))
+    return call.name in TOOLS_READING_STORED_DATA or is_copy("\n".join(asked_or_got))
 
 
 def delete_stored_copies(

@@ -17,7 +17,7 @@ CALL_TIMEOUT_S = 120.0
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Asking:
+class BackgroundCaller:
     """Asks one model. `usages` has one entry for each call, including failed ones that cost something.
 
     A caller that must count them even if it is cancelled passes its own list.

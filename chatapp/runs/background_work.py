@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Sequence
 
 from agents.events import Fact
 from chatapp.operations import clock
-from chatapp.operations.database import Once, in_writer, persistently
+from chatapp.operations.database import Once, in_writer, retry_on_outage
 from chatapp.operations.errors import LeaseLost
 from chatapp.runs.actions.requests import (
     NewRequest,
     WrittenRequest,
-    asked_is_recorded,
-    record_asked,
+    first_request_is_recorded,
+    record_first_request,
     request_is_stored,
     store_request,
     write_request,
@@ -30,9 +30,9 @@ LONG_TOKENS = 8_000
 SQLite's only writer works sequentially. For shorter ones, another thread switch would cost more."""
 
 
-async def store_beside(lease: Lease, request: NewRequest) -> None:
+async def store_in_background(lease: Lease, request: NewRequest) -> None:
     """Store a request of a run. Raise LeaseLost."""
-    await persistently(Once(store_request, request_is_stored), in_writer)(
+    await retry_on_outage(Once(store_request, request_is_stored), in_writer)(
         lease=lease, request=await _write_long(lease, request), now=clock.now()
     )
 
@@ -40,10 +40,10 @@ async def store_beside(lease: Lease, request: NewRequest) -> None:
 async def _write_long(lease: Lease, request: NewRequest) -> NewRequest | WrittenRequest:
     if request.tokens < LONG_TOKENS:
         return request
-    return await persistently(write_request)(lease=lease, request=request)
+    return await retry_on_outage(write_request)(lease=lease, request=request)
 
 
-class SideWork:
+class BackgroundWork:
     """The background tasks of one run. Facts are stored in the order of the `tell` calls."""
 
     def __init__(self, lease: Lease) -> None:
@@ -68,17 +68,17 @@ class SideWork:
 
     async def _record_facts(self, facts: Sequence[Fact]) -> None:
         async with self._in_turn:
-            await persistently(Once(record_facts, facts_are_recorded), in_writer)(
+            await retry_on_outage(Once(record_facts, facts_are_recorded), in_writer)(
                 lease=self.lease, facts=facts
             )
 
-    async def record_asked(
+    async def record_first_request(
         self, request: NewRequest | None, facts: Sequence[Fact], recalled: Sequence[RunSource]
     ) -> None:
         """Store what the first request consists of, and the request itself if there is one."""
         async with self._in_turn:
             written = await _write_long(self.lease, request) if request else None
-            await persistently(Once(record_asked, asked_is_recorded), in_writer)(
+            await retry_on_outage(Once(record_first_request, first_request_is_recorded), in_writer)(
                 lease=self.lease, request=written, facts=facts, recalled=recalled, now=clock.now()
             )
 

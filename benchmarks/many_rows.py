@@ -150,9 +150,8 @@ def copy_row(row: Any, count: int, numbers: str = "", values: Any = (), **column
     counted = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %s)"
     table = _table(type(row))
     with connection.cursor() as cursor:
-        if (
-            is_postgres
-        ):  # Triggers would write an edition for each row, which is quadratic in one transaction.
+        # Triggers would write an edition for each row, which is quadratic in one transaction.
+        if is_postgres:
             cursor.execute("SET session_replication_role = replica")
         cursor.execute(
             f"{counted} INSERT INTO {table} ({', '.join(quoted)}) SELECT {', '.join(chosen.values())}"

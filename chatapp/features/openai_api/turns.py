@@ -221,11 +221,11 @@ class TurnFollower:
         return self._take(delta["offset"], delta["text"])
 
     def _read_reasoning(self, delta: dict[str, Any]) -> list[ModelItem]:
-        """Return the new part of the reasoning. Skip a delta after a gap, because the stored answer has all of it."""
-        new = delta["text"][self._reasoning_chars - delta["offset"] :]
-        if delta["offset"] > self._reasoning_chars or not new:
+        """Return the new part of the reasoning. Lost deltas leave a gap, which only the stored answer fills."""
+        new = delta["text"][max(0, self._reasoning_chars - delta["offset"]) :]
+        if not new:
             return []
-        self._reasoning_chars += len(new)
+        self._reasoning_chars = delta["offset"] + len(delta["text"])
         return [ReasoningDelta(new)]
 
     def _take(self, offset: int, text: str) -> list[ModelItem]:

@@ -10,7 +10,7 @@ if __name__ == "__main__":
     unreadable = [each for each in sys.argv[1:] if any("\ud800" <= sign <= "\udfff" for sign in each)]
     if unreadable:
         told = (os.fsencode(each).decode("utf-8", "backslashreplace") for each in unreadable)
-        sys.stderr.write(f"This is not UTF-8, as arguments have to be: {', '.join(told)}\n")
+        sys.stderr.write(f"Arguments must be UTF-8; these are not: {', '.join(told)}\n")
         sys.exit(2)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
     gc.disable()  # imports create no garbage, and looking for it takes a quarter of the start

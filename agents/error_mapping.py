@@ -33,13 +33,13 @@ _SENTENCES: dict[ModelErrorCategory, str] = {
     "press Retry.",
     "quota": "The provider's account has no credit or budget left; your message is stored. An administrator must top "
     "it up, or you can choose another model.",
-    "budget": "What may be spent on models here is used up; your message is stored. Press Retry when it begins anew, "
+    "budget": "The spending budget is used up; your message is stored. Press Retry when it is renewed, "
     "or ask an administrator.",
     "overflow": "The conversation is larger than this model can take, even after it was shortened; your message is "
     "stored. Send a shorter message or choose a model with a larger context.",
     "bad_request": "The provider refused the request; your message is stored. Retry, or choose another model if it "
     "happens again.",
-    "server": "The provider had a failure of its own; your message is stored. Press Retry in a moment.",
+    "server": "The provider had an internal error; your message is stored. Press Retry in a moment.",
     "timeout": "The model did not begin to answer in time; your message is stored. Press Retry, or choose another "
     "model.",
     "stalled": "The model stopped in the middle of its answer; what it wrote so far is kept. Press Continue or Retry.",

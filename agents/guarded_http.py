@@ -73,7 +73,7 @@ class HostRules:
     def check_name(self, host: str, port: int) -> None:
         """Raise ForbiddenHost if no rule allows the host, or if it is a forbidden IP address."""
         if not self.is_own(host, port) and not any(_matches(rule, host, port) for rule in self.hosts):
-            raise ForbiddenHost(f"{host}:{port} is not among the hosts that may be asked.")
+            raise ForbiddenHost(f"{host}:{port} is not an allowed host.")
         with contextlib.suppress(ValueError):  # a name; its addresses are checked on connecting
             self.check_address(host, port, host)
 
@@ -86,10 +86,10 @@ class HostRules:
         # Drop the zone: an address with a zone never equals a listed one.
         address = _unwrapped(ipaddress.ip_address(raw.partition("%")[0]))
         if address in _METADATA or address.is_multicast or address.is_unspecified or address.is_link_local:
-            raise ForbiddenHost(f"{host} leads to {address}, which is never asked.")
+            raise ForbiddenHost(f"{host} resolves to {address}, which is always forbidden.")
         is_public = address.is_global and not any(address in network for network in _NOT_PUBLIC)
         if not is_public and not self.is_own(host, port):
-            raise ForbiddenHost(f"{host} leads to {address}, which is not a public address.")
+            raise ForbiddenHost(f"{host} resolves to {address}, which is not a public address.")
 
 
 def _matches(rule: str, host: str, port: int) -> bool:
@@ -134,7 +134,7 @@ class BoundedStream(httpx2.AsyncByteStream):
         async for chunk in self._inner:
             self._left -= len(chunk)
             if self._left < 0:
-                raise httpx2.ReadError("The answer is too long.")
+                raise httpx2.ReadError("The response is too long.")
             yield chunk
 
     async def aclose(self) -> None:
@@ -146,7 +146,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:  # a label that is empty or longer than 63 characters
-        raise socket.gaierror(socket.EAI_NONAME, "This is no name of a host.") from None
+        raise socket.gaierror(socket.EAI_NONAME, "This is not a valid host name.") from None
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 
@@ -197,7 +197,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             # The limit counts the bytes received, and a small compressed body can unpack to a huge one.
             if response.headers.get("content-encoding", "identity") != "identity":
                 await response.aclose()
-                raise httpx2.ReadError("The answer is packed, which was not asked for.")
+                raise httpx2.ReadError("The response is compressed, although compression was not requested.")
         return response
 
     async def _pinned_address(self, host: str, port: int) -> str:
@@ -235,7 +235,7 @@ async def check_known_addresses(rules: HostRules, url: httpx2.URL, resolve: Reso
 def host_and_port(url: httpx2.URL) -> tuple[str, int]:
     """Return (host, port). Raise ForbiddenHost unless the URL is an http or https one without a user name."""
     if url.scheme not in ("http", "https") or not url.raw_host or url.userinfo:
-        raise ForbiddenHost("Only http:// and https:// addresses without a user name are asked.")
+        raise ForbiddenHost("Only http:// and https:// URLs without a user name are allowed.")
     # A trailing dot names the same host.
     return url.raw_host.decode("ascii").lower().rstrip(".").strip("[]"), url.port or (
         443 if url.scheme == "https" else 80

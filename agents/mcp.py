@@ -210,7 +210,7 @@ async def call_tool(
     # Megabytes of base64 and text would block the event loop.
     output = await asyncio.to_thread(_output, result.content, result.structured_content)
     if result.is_error:
-        raise McpProblem(output.text or "The tool failed without a word.")
+        raise McpProblem(output.text or "The tool failed without an error message.")
     return output
 
 
@@ -365,4 +365,4 @@ def _image(data: str, mime_type: str) -> ToolImage:
     try:
         return ToolImage(base64.b64decode(data, validate=True), mime_type)
     except binascii.Error:
-        raise McpProblem("The tool gave an image that cannot be read.") from None
+        raise McpProblem("The tool returned an image that cannot be read.") from None

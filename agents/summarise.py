@@ -36,20 +36,20 @@ NO_FACTS = "it returned something that is not a summary"
 _UNUSABLE = frozenset({CUT_OFF, EMPTY, NO_FACTS})
 FAILURES: Mapping[str, str] = {
     "auth": "its key is not accepted",
-    "not_found": "its address knows no such model",
+    "not_found": "its address does not know this model",
     "rate_limit": "it had too many requests",
     "quota": "its account has no credit left",
     "budget": "a budget is used up",
-    "overflow": "it takes less at once than was sent",
+    "overflow": "it accepts less at once than was sent",
     "bad_request": "it refused the request",
-    "server": "it has a failure of its own",
+    "server": "it had an internal error",
     "timeout": "it took too long",
-    "stalled": "it stood still in the middle",
+    "stalled": "it stalled",
     "cut": "the connection to it broke",
     "bad_response": "it sent something that is not an answer",
     "connection": "it cannot be reached",
     "content_filter": "its content filter withheld the summary",
-    "bound": "it wrote without an end",
+    "bound": "it exceeded the output limit",
 }
 """Why a call failed, by the category of its error. Users read it with the extract."""
 

@@ -184,7 +184,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text, parse_float=_read_float, parse_constant=_read_float)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"The arguments are no valid JSON: {error}. Write them again, whole.") from None
+        raise ValueError(f"The arguments are not valid JSON: {error}. Write them again, complete.") from None
     if arguments is None:
         return {}
     if not isinstance(arguments, dict):

@@ -164,7 +164,7 @@ async def _keep_text(part: ToolResultPart, use: ToolUse) -> str | None:
     try:
         return await use.store.keep_text(part)
     except ToolFailure as failure:
-        log.warning("A result of %s is not kept: %s", part.name, failure)
+        log.warning("A result of %s could not be stored: %s", part.name, failure)
         return None
 
 

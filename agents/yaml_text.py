@@ -39,7 +39,7 @@ class _PlainLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise YamlError("it uses aliases (*), which are not read here")
+            raise YamlError("it uses aliases (*), which are not supported")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -104,15 +104,15 @@ def plain_scalar(value: Any) -> Any:
     """Return the value as in JSON, a date as text. Raise YamlError."""
     match value:
         case str() if UNSTORABLE.search(value):
-            raise YamlError("it holds a character that cannot be stored")
+            raise YamlError("it contains a character that cannot be stored")
         case float() if not math.isfinite(value):
-            raise YamlError("it holds a number that cannot be stored")
+            raise YamlError("it contains a number that cannot be stored")
         case date():
             # datetime is a subclass of date.
             return value.isoformat()
         case None | bool() | int() | float() | str():
             return value
-    raise YamlError(f"it holds a value of the type {type(value).__name__}, which is not read here")
+    raise YamlError(f"it contains an unsupported value of type {type(value).__name__}")
 
 
 def fill_texts(value: Any, fill: Callable[[str, str], str], error: type[PlaceError], place: str = "") -> Any:

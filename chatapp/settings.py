@@ -81,7 +81,7 @@ OIDC_TRUSTS_ADDRESSES = env.flag("OIDC_TRUSTS_ADDRESSES", False)
 if OIDC_ISSUER and not OIDC_CLIENT_ID:
     env.refuse("OIDC_CLIENT_ID", "is missing: OIDC_ISSUER needs it.")
 if OIDC_ISSUER and "openid" not in OIDC_SCOPES.split():
-    env.refuse("OIDC_SCOPES", "must name openid: without it the issuer does not say who somebody is.")
+    env.refuse("OIDC_SCOPES", "must include openid, or the issuer does not identify the user.")
 # Whether admins may read chats in the admin panel. Users are informed, and the audit log records each access.
 OPERATORS_READ_CHATS = env.flag("OPERATORS_READ_CHATS", False)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)

@@ -105,8 +105,9 @@ class ResolvedBudget:
         budget = self.budget
         return (
             f"A window of {budget.context_size:,} tokens with {budget.max_output_tokens:,} for output and"
-            f" {budget.system_reserve:,} for the system prompt leaves less than {FLOOR_TOKENS:,} for input:"
-            f" {budget.input_tokens:,} are used, and answers may be as short as {budget.output_tokens:,}."
+            f" {budget.system_reserve:,} for the system prompt leaves fewer than {FLOOR_TOKENS:,} tokens for input."
+            f" {budget.input_tokens:,} input tokens are used, and answers may be limited to"
+            f" {budget.output_tokens:,} tokens."
         )
 
 

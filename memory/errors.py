@@ -11,7 +11,7 @@ class TooLarge(ContextError):
     def __init__(self, what: str, tokens: int, room_tokens: int, advice: str) -> None:
         over = tokens - room_tokens
         super().__init__(
-            f"{what} too large: about {tokens:,} tokens, where {max(room_tokens, 0):,} fit"
+            f"{what} too large: about {tokens:,} tokens, but only {max(room_tokens, 0):,} fit"
             f" ({over:,} too many). {advice}"
         )
         self.tokens = tokens

@@ -35,17 +35,15 @@ class ContextPolicy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     context_size: Tokens = Field(default=0, description="Window in tokens; 0 = the model's own.")
-    max_output_tokens: Tokens = Field(
-        default=0, description="Tokens an answer may have; 0 = the model's own."
-    )
+    max_output_tokens: Tokens = Field(default=0, description="Most tokens of an answer; 0 = the model's own.")
     system_reserve: Tokens = Field(
         default=DEFAULT_SYSTEM_RESERVE, description="Tokens kept for system prompt and tools."
     )
     max_input_tokens: Tokens = Field(
-        default=0, description="Never send more than this; 0 = what the window holds."
+        default=0, description="Most input tokens per request; 0 = limited only by the window."
     )
     strategy: StrategyName = Field(
-        default="checkpoint", description="What happens to what leaves the context."
+        default="checkpoint", description="How messages that leave the context are treated."
     )
     trigger: float = Field(
         default=0.75, gt=0, le=1, description="Share of the budget at which the view is compacted."
@@ -57,13 +55,16 @@ class ContextPolicy(BaseModel):
         description="Share at which the next summary is prepared; at most four fifths of `trigger`.",
     )
     keep_recent: int = Field(
-        default=10, ge=0, le=MAX_KEPT_MESSAGES, description="Newest messages that stay as they are."
+        default=10,
+        ge=0,
+        le=MAX_KEPT_MESSAGES,
+        description="Number of newest messages that are not summarised.",
     )
     reserve_ratio: float = Field(
         default=0.10,
         ge=0,
         le=0.5,
-        description="Share of the window the newest messages keep; at most a third of what is free.",
+        description="Share of the window kept for the newest messages; at most a third of the free room.",
     )
     max_turns: int = Field(
         default=0, ge=0, le=MAX_TURNS, description="Turns in context; 0 = no limit (20 for `turns`)."
@@ -73,10 +74,10 @@ class ContextPolicy(BaseModel):
         default="", max_length=MAX_ID_CHARS, description="Model that summarises; empty = the fast model."
     )
     summary_max_tokens: int = Field(
-        default=1_024, ge=MIN_SUMMARY_TOKENS, le=MAX_SUMMARY_TOKENS, description="Longest summary."
+        default=1_024, ge=MIN_SUMMARY_TOKENS, le=MAX_SUMMARY_TOKENS, description="Most tokens of a summary."
     )
     summary_temperature: Temperature | None = Field(
-        default=None, description="Temperature of the summary model; none = its own."
+        default=None, description="Temperature of the summary model; empty = the model's own."
     )
     summary_timeout_s: float = Field(
         default=120, gt=0, le=MAX_TIMEOUT_S, description="Seconds one call of the summary model may take."
@@ -96,7 +97,10 @@ class ContextPolicy(BaseModel):
         default=0, description="Tokens of one tool result; 0 = 0.15 of the window, at most 25,000."
     )
     old_result_char_limit: int = Field(
-        default=20_000, ge=200, le=MAX_CHARS, description="Characters of a tool result of an earlier turn."
+        default=20_000,
+        ge=200,
+        le=MAX_CHARS,
+        description="Most characters of a tool result from an earlier turn.",
     )
     message_char_limit: int = Field(
         default=50_000, ge=200, le=MAX_CHARS, description="Characters of any one message."
@@ -107,13 +111,18 @@ class ContextPolicy(BaseModel):
     auto_compact: bool = Field(default=True, description="Compact without being asked.")
     recall_budget: Tokens = Field(
         default=8_000,
-        description="Room kept for recalled text, and the most an inspection with a budget fills.",
+        description="Tokens kept free for recalled text; also the limit of recall in an inspection with its own "
+        "budget.",
     )
     recall_tokens: Tokens = Field(
-        default=3_000, description="Most tokens that one question recalls; they stay with its turn."
+        default=3_000,
+        description="Most tokens recalled for one question; they stay in the context with its turn.",
     )
     profile_budget: int = Field(
-        default=1_000, ge=0, le=100_000, description="Most tokens of the profile; 0 = it is not sent."
+        default=1_000,
+        ge=0,
+        le=100_000,
+        description="Most tokens of the profile; 0 = the profile is not sent.",
     )
     wait_for_summary: bool = Field(
         default=False, description="Wait for the summary instead of cutting at once."
@@ -219,7 +228,7 @@ def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy
         for given, value in sorted(fields.items(), key=lambda field: (field[0] not in ALIASES, field[0])):
             name = ALIASES.get(given, given)
             if name not in ContextPolicy.model_fields:
-                raise PolicyError(given, origin, "there is no such setting")
+                raise PolicyError(given, origin, "unknown setting")
             if value is not None and not (value == 0 and name in INHERITED_WHEN_ZERO):
                 values[name], origins[name] = value, origin
     return EffectivePolicy(_validated(values, origins), origins)
@@ -317,7 +326,7 @@ def check_user_fields(
         if name not in USER_FIELDS:
             raise PolicyError(given, origin, "only the operator can set this")
         if value is not None and _costs_more(name, getattr(wanted, name), operator):
-            raise PolicyError(given, origin, f"at most {getattr(operator, name):,} here")
+            raise PolicyError(given, origin, f"the operator allows at most {getattr(operator, name):,}")
 
 
 def within_bounds(fields: Mapping[str, object], operator: ContextPolicy) -> Mapping[str, object]:

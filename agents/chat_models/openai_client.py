@@ -135,7 +135,7 @@ def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[floa
     try:
         rows = _Embeddings.model_validate_json(answer.content).data
     except ValidationError as error:
-        raise describe_error("bad_response", "These are no vectors.") from error
+        raise describe_error("bad_response", "The response contains no valid vectors.") from error
     # Some servers leave the index out; those that send it may use any order.
     placed = {
         position if row.index is None else row.index: row.embedding for position, row in enumerate(rows)
@@ -208,7 +208,7 @@ async def _read_whole(response: httpx2.Response) -> bytes:
     async for data in response.aiter_bytes():
         body += data
         if len(body) > MAX_BODY_BYTES:
-            raise describe_error("bad_response", "The answer has no end.")
+            raise describe_error("bad_response", "The response is too large.")
     return bytes(body)
 
 

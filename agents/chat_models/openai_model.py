@@ -147,7 +147,12 @@ class OpenAIModel:
         adapted = adapt_dialect(dialect_of(self.endpoint), strip_echoed_request(words, request))
         if adapted is None:
             return None
-        log.info("%s at %s wants another dialect: %s", self.name, self.endpoint.base_url or "OpenAI", adapted)
+        log.info(
+            "%s at %s needs different request options: %s",
+            self.name,
+            self.endpoint.base_url or "OpenAI",
+            adapted,
+        )
         _dialects[_dialect_key(self.endpoint)] = adapted
         return request
 

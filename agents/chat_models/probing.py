@@ -104,7 +104,7 @@ def _describe_answer(
     speed = f"first token after {first_token_s * 1000:,.0f} ms" if first_token_s else "but without any text"
     counts = "it counts tokens" if has_usage else "it does not count tokens, so they are estimated"
     window = f"its window is {listed.context_size:,} tokens" if listed and listed.context_size else None
-    facts = [speed, counts, window or "it does not tell its window"]
+    facts = [speed, counts, window or "it does not report its window"]
     return f"{endpoint.model_id} answers: {', '.join(facts)}."
 
 
@@ -133,18 +133,18 @@ def describe_for_operators(error: ModelError) -> str:
 # For operators, who can fix the cause.
 _REASONS: dict[str, str] = {
     "auth": "the key is not accepted",
-    "not_found": "the address knows no such model",
+    "not_found": "the address does not know this model",
     "rate_limit": "too many requests right now; try again in a minute",
     "quota": "the account has no credit left",
     "overflow": "even a short question is larger than its window",
     "bad_request": "it refuses the request",
-    "server": "it has a failure of its own",
+    "server": "it had an internal error",
     "timeout": "no answer in time",
-    "stalled": "it began to answer and then stood still",
+    "stalled": "it began to answer and then stalled",
     "cut": "it began to answer and the connection broke",
     "bad_response": "what comes back is not an OpenAI-compatible answer; does the address end in /v1?",
     "connection": "nothing can be reached at this address",
-    "bound": "it wrote without an end",
+    "bound": "it exceeded the output limit",
     "content_filter": "its content filter withheld the answer",
 }
 

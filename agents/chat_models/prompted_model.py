@@ -116,14 +116,14 @@ class AutoToolsModel:
             words = strip_echoed_request(f"{error.message} {error.provider_words}", request)
             if not request.tools and refuses_bare_calls(words):
                 log.info(
-                    "%s takes no calls without tools (%s); they are written as text.",
+                    "%s rejects earlier tool calls if no tools are offered (%s); sending them as text.",
                     self.name,
                     error.provider_words,
                 )
                 _without_bare_calls.add(self._key)
             elif refuses_tools(error, words):
                 log.info(
-                    "%s takes no tools (%s); they are described in its prompt.",
+                    "%s does not support tool calling (%s); tools are described in its prompt.",
                     self.name,
                     error.provider_words,
                 )
@@ -131,7 +131,7 @@ class AutoToolsModel:
             else:
                 raise
         if self._key in _without_tools:
-            text = f"{self.name} takes no tools as such; they are described in its instructions."
+            text = f"{self.name} does not support tool calling; tools are described in its prompt."
             yield ToolsPrompted(text)
         async with aclosing(PromptedModel(self._model).stream(request)) as items:
             async for item in items:

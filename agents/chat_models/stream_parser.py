@@ -94,7 +94,7 @@ class StreamParser:
         items = self._take_items()
         self._fruitless_bytes = 0 if items else self._fruitless_bytes + len(data)
         if self._fruitless_bytes > MAX_FRUITLESS_BYTES and self.error is None:
-            self.error = describe_error("bad_response", "So much of the stream brought nothing.")
+            self.error = describe_error("bad_response", "Too much of the stream contained no output.")
         return items
 
     def close(self) -> list[ModelItem]:

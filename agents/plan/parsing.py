@@ -112,7 +112,7 @@ def _check_dependencies(steps: Sequence[PlanStep], earlier: set[str]) -> None:
         TopologicalSorter({step.id: step.dependencies for step in steps}).prepare()
     except CycleError as error:
         circle = " → ".join(error.args[1])
-        raise PlanError(f"steps wait for each other in a circle: {circle}") from None
+        raise PlanError(f"the steps have a circular dependency: {circle}") from None
 
 
 def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int) -> tuple[PlanStep, ...]:

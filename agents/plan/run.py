@@ -109,9 +109,9 @@ class PlanDropped:
 
 PlanItem = PlanChanged | PlanNotice | PlanReady | PlanDropped
 
-SHORTER_HISTORY = PlanNotice("The conversation was too long for the planner; it was given less of it.")
+SHORTER_HISTORY = PlanNotice("The conversation was too long for the planner; it received only part of it.")
 UNREAD_ANALYSIS = PlanNotice(
-    "Whether the goal was reached could not be told; answering with what the steps found."
+    "The analyst could not judge whether the goal was reached; answering with what the steps found."
 )
 NO_STEPS = PlanDropped("This needs no steps; answering directly.")
 

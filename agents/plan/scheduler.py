@@ -91,7 +91,11 @@ class _StepStates:
             for step in without:
                 missing = ", ".join(step.dependencies)
                 self._put(
-                    replace(step, state="skipped", result=f"Nothing came of what it depends on ({missing}).")
+                    replace(
+                        step,
+                        state="skipped",
+                        result=f"The steps it depends on produced no result ({missing}).",
+                    )
                 )
 
     def _has_nothing(self, step: PlanStep) -> bool:

@@ -130,7 +130,7 @@ def csv_page(text: str, page: int) -> str:
             if first < count <= first + CSV_ROWS:
                 shown.append(row)
     except csv.Error as error:
-        raise ToolFailure(f"The file is no readable CSV: {error}.") from None
+        raise ToolFailure(f"The file is not a readable CSV: {error}.") from None
     pages = max(1, -(-count // CSV_ROWS))
     _check_page(page, pages)
     out = io.StringIO()

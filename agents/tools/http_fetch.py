@@ -85,7 +85,7 @@ class HttpFetch:
         except ForbiddenHost as refusal:
             raise ToolFailure(str(refusal)) from None
         except httpx2.InvalidURL:
-            raise ToolFailure("This is no web address.") from None
+            raise ToolFailure("This is not a valid web address.") from None
         except httpx2.TimeoutException:
             raise ToolFailure(f"The host did not answer within {STEP_TIMEOUT_S:g} s.") from None
         except httpx2.HTTPError as error:
@@ -112,13 +112,13 @@ async def fetch_page(url: str, rules: HostRules, resolve: Resolve = resolve_host
                 # Cookies would tell one host what another one set.
                 client.cookies.clear()
                 address = response.next_request.url
-    raise ToolFailure(f"The page leads on more than {MAX_REDIRECTS} times.")
+    raise ToolFailure(f"The page redirects more than {MAX_REDIRECTS} times.")
 
 
 async def _read_page(response: httpx2.Response) -> Page:
     content_type = response.headers.get("content-type", "text/plain").lower()
     if not content_type.startswith(_TEXT_TYPES):
-        raise ToolFailure(f"This is no text but {content_type.partition(';')[0][:100]}.")
+        raise ToolFailure(f"This is {content_type.partition(';')[0][:100]}, not text.")
     unpack = _unpacker(response.headers.get("content-encoding", "identity").strip().lower())
     content = bytearray()
     # Read raw bytes, because the client's own decompression has no limit.
@@ -142,7 +142,7 @@ def _unpacker(encoding: str) -> Any:
     if encoding in ("", "identity"):
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise ToolFailure(f"The page is packed in a way that was not asked for: {encoding[:50]}.")
+        raise ToolFailure(f"The page uses an unsupported compression: {encoding[:50]}.")
     inflater, is_first = zlib.decompressobj(wbits=ANY_HEADER), True
 
     def inflate(chunk: bytes, limit: int) -> bytes:
@@ -158,7 +158,7 @@ def _unpacker(encoding: str) -> Any:
         except zlib.error:
             # After a complete member, invalid data is padding.
             if is_first:
-                raise ToolFailure("The page is packed in a way that cannot be read.") from None
+                raise ToolFailure("The page is compressed in a way that cannot be read.") from None
         return bytes(content)
 
     return inflate

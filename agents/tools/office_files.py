@@ -50,10 +50,10 @@ def extract_text(data: bytes, mime_type: str) -> dict[str, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(each.file_size for each in archive.infolist()) > MAX_UNPACKED_BYTES:
-                return {"problem": "This file holds too much to be read."}
+                return {"problem": "This file contains too much to be read."}
         return {"text": _joined(read(io.BytesIO(data)))}
     except MemoryError:
-        return {"problem": "This file holds too much to be read."}
+        return {"problem": "This file contains too much to be read."}
     except Exception:  # a damaged file may raise any error in the libraries; this process reads no other file
         return {"problem": "This file cannot be read; it is damaged, or protected by a password."}
 

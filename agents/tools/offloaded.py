@@ -146,7 +146,7 @@ def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> s
         compiled = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
         matches = list(_first_matches(compiled, text))
     except regex.error as error:
-        raise ToolFailure(f"The pattern is no regular expression: {error}.") from None
+        raise ToolFailure(f"The pattern is not a valid regular expression: {error}.") from None
     except (TimeoutError, RecursionError, OverflowError, MemoryError):
         raise ToolFailure("The pattern takes too long here; use a simpler one.") from None
     if not matches:

@@ -187,7 +187,7 @@ class UserAdmin(GivesPermissions, DjangoUserAdmin):  # type: ignore[type-arg]
     )
     def remove_second_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         removed = [remove_lost_factors(user=user, actor_id=request.user.pk) for user in queryset]
-        told = gettext("%(count)d had second factors, and have none any more. Their sessions have ended.")
+        told = gettext("Accounts whose second factors were removed: %(count)d. Their sessions have ended.")
         self.message_user(request, told % {"count": sum(map(bool, removed))})
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

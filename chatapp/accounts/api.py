@@ -158,7 +158,9 @@ def _check_scopes(caller: Caller, scopes: list[str]) -> None:
     """Raise Forbidden if the caller lacks one of the scopes."""
     beyond = set(scopes) - caller.scopes
     if beyond:
-        raise Forbidden(f"You do not have the scope {min(beyond)} here yourself.", code="insufficient_scope")
+        raise Forbidden(
+            f"You cannot use the scope {min(beyond)}, because you do not have it.", code="insufficient_scope"
+        )
 
 
 @router.delete("/tokens/{token_id}", auth=allow("chat"), response=answers(404))

@@ -22,23 +22,23 @@ from chatapp.accounts.selectors import visible_tokens
 from chatapp.operations import clock
 
 README = """\
-Everything Palimpsest stores of you, as it was at the time that account.json says. POST /api/v1/imports, or Import in
-the settings, takes this zip in: conversations with their branches and summaries, the files they show, folders with
+Everything Palimpsest stores about you, as of the time in account.json. POST /api/v1/imports, or Import in the
+settings, imports this zip: conversations with their branches and summaries, the files they show, folders with
 their files, entries, the profile, your agents and your prompts.
 
 account.json            who you are, and your settings
-conversations/*.json    each conversation: `messages` is what it shows (POST /api/v1/conversations/import takes
-                        it in), `other_versions` what was edited or answered anew, `compactions` its summaries
+conversations/*.json    each conversation: `messages` is what it shows (POST /api/v1/conversations/import
+                        accepts it), `other_versions` edited and repeated ones, `compactions` its summaries
 files/                  what you uploaded, by its id
 offloaded/              results of tools that were too large for a context, by conversation
 memory/                 MEMORY.md is your profile, the rest your days; entries.json and profile_versions.json
-                        have their history, receipts.json what you had forgotten (not what it was)
+                        have their history, receipts.json your forget requests (without the text)
 agents/*.yaml           the agents you made
 folders.json            your folders, and which of your files are in them
 prompts.json            your prompts
 ratings.json            what you thought of answers
 usage.csv               each call of a model
-traces/                 how each answer came about, by conversation: calls of models and tools, and hooks
+traces/                 how each answer was made, by conversation: calls of models and tools, and hooks
 """
 _UNSAFE = re.compile(r"[^\w.-]+")
 MAX_NAME_CHARS = 60

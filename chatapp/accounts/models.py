@@ -36,14 +36,18 @@ class User(AbstractBaseUser, PermissionsMixin):
     reviews_memory = models.BooleanField(default=False, help_text="Entries wait for approval.")
     uses_profile = models.BooleanField(default=True)
     language = models.CharField(
-        max_length=16, blank=True, help_text="Of the page, such as zh-hans; empty: as the browser asks for."
+        max_length=16,
+        blank=True,
+        help_text="The language of the page, such as zh-hans; empty: the browser's language.",
     )
     theme = models.CharField(max_length=16, default="system")
     text_size = models.CharField(max_length=16, default="normal")
     text_width = models.CharField(max_length=16, default="normal")
     send_key = models.CharField(max_length=16, default="enter")
-    notifications = models.BooleanField(default=True, help_text="Of the browser, where it was allowed to.")
-    instructions = models.TextField(blank=True, help_text="Told to the model in every chat of this user.")
+    notifications = models.BooleanField(
+        default=True, help_text="Browser notifications, if the browser allows them."
+    )
+    instructions = models.TextField(blank=True, help_text="Sent to the model in every chat of this user.")
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField("operator", default=False)
     date_joined = models.DateTimeField(auto_now_add=True)

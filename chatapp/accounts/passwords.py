@@ -17,7 +17,7 @@ class LengthValidator:
     def validate(self, password: str, user: User | None = None) -> None:
         """Raise ValidationError."""
         if len(password.strip()) < MIN_CHARS:
-            told = gettext("This password is too short: use %(count)s characters, without blanks around.")
+            told = gettext("Use at least %(count)s characters, not counting spaces at the ends.")
             raise ValidationError(told % {"count": MIN_CHARS})
         if len(password) > MAX_PASSWORD_CHARS:
             told = gettext("This password is too long: use at most %(count)s characters.")
@@ -25,6 +25,6 @@ class LengthValidator:
 
     def get_help_text(self) -> str:
         told = gettext(
-            "Your password must contain at least %(count)s characters, not counting blanks at the ends."
+            "Your password must contain at least %(count)s characters, not counting spaces at the ends."
         )
         return told % {"count": MIN_CHARS}

@@ -156,7 +156,7 @@ class _Counter:
                     return await _hit(self._shared, item, names)
             except (OSError, redis.RedisError) as error:  # a timeout is an OSError
                 self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
-                log.warning("Redis is away (%s); each process counts its own requests.", error)
+                log.warning("Redis is unavailable (%s); each process counts its own requests.", error)
         return await _hit(self._local, item, names)
 
 

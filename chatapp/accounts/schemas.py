@@ -59,12 +59,12 @@ class Token(Shape):
     scopes: list[str]
     created_at: Moment
     last_used_at: Moment | None
-    expires_at: Moment | None = Field(description="From then on it is refused; null: never.")
+    expires_at: Moment | None = Field(description="When it expires; null: never.")
 
 
 class CreatedToken(Token):
     token: str | None = Field(
-        description="The secret. It is shown this once: a repeat with the same `Idempotency-Key` has null."
+        description="The secret. It is shown only once: a repeat with the same `Idempotency-Key` has null."
     )
 
 
@@ -108,10 +108,10 @@ def _expiry(moment: datetime) -> datetime:
 class NewToken(Body):
     name: Annotated[str, AfterValidator(single_line), Field(max_length=100)] = ""
     expires_at: Annotated[AwareDatetime, AfterValidator(_expiry)] | None = Field(
-        None, description="From then on it is refused. By default it does not expire."
+        None, description="When it expires; by default never."
     )
     password: Password | None = Field(
-        None, description="Asked for where you signed in more than five minutes ago."
+        None, description="Required if you signed in more than five minutes ago."
     )
     scopes: list[Scope] | None = Field(
         None, min_length=1, max_length=10, description="By default those of the caller, without admin."
@@ -124,13 +124,15 @@ class MeChanges(Changes):
 
 
 class Settings(Shape):
-    language: str | None = Field(description="Of the page; null: as the browser asks for.")
+    language: str | None = Field(description="The language of the page; null: the browser's language.")
     theme: Theme
     text_size: TextSize
     text_width: TextWidth
     send_key: SendKey = Field(description="What sends a message: Enter, or Ctrl (⌘) and Enter.")
     notifications: bool = Field(description="Whether the page may notify, where the browser allows it.")
-    instructions: str = Field(description="Told to the model in every chat, after those of its agent.")
+    instructions: str = Field(
+        description="Sent to the model in every chat, after the instructions of its agent."
+    )
 
 
 class SettingsChanges(Changes):

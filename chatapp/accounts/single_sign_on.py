@@ -154,7 +154,7 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     except ODD as error:
         if is_our_own(error):
             raise
-        log.exception("What the issuer answered is not understood.")
+        log.exception("The issuer's response is invalid.")
         response = render(request, "account/no_single_sign_on.html", {"reason": "odd"}, status=502)
     return response
 

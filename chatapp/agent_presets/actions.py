@@ -141,7 +141,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
             User.objects.select_for_update().get(pk=owner.pk)
             most = current("MAX_OWN_AGENTS")
             if Agent.objects.filter(owner=owner).count() >= most:
-                raise Conflict(f"You have {most} agents, which is the most; delete one first.")
+                raise Conflict(f"You have {most} agents, which is the maximum; delete one first.")
         with _unique_name(owner.pk if owner else None, values, None):
             agent = Agent.objects.create(owner=owner, **values.columns)
         agent.mcp_servers.set(values.servers or ())

@@ -86,7 +86,7 @@ def check_hooks(hooks: Sequence[Hook], source: str, tools: Collection[str] = ())
         where = f"{source}.{number}.action"
         if not is_named_action(hook.action):
             known = ", ".join([*NAMED_ACTIONS, *tools])
-            raise InvalidInput(f"{where}: there is no action {name_of(hook.action)}; there are {known}.")
+            raise InvalidInput(f"{where}: unknown action {name_of(hook.action)}; known actions: {known}.")
         read_params(hook.action, where)
 
 

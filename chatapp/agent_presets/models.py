@@ -40,7 +40,7 @@ class McpServer(models.Model):
     is_own = models.BooleanField(
         "on our own network",
         default=False,
-        help_text="It may have a private or loopback address. Without this only public addresses are asked.",
+        help_text="Allows a private or loopback address. Otherwise only public addresses are called.",
     )
     enabled = models.BooleanField(default=True)
     for_everyone = models.BooleanField(
@@ -106,7 +106,7 @@ class Agent(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="agents",
-        help_text="The user who made it for himself. Empty: for everybody.",
+        help_text="The user who created it for personal use. Empty: for everybody.",
     )
     name = models.CharField(max_length=100, help_text="What users choose.")
     model = models.ForeignKey(
@@ -138,8 +138,8 @@ class Agent(models.Model):
     )
     shares_memory = models.BooleanField(
         default=False,
-        help_text="Whether what its conversations remember is known to everybody who talks to it. Such conversations"
-        " know nothing private of their users. For agents for everybody only.",
+        help_text="Whether memories of its conversations are shared with all its users. Such conversations know nothing"
+        " private about their users. Only for agents that everybody may use.",
     )
     context_policy = models.JSONField(default=dict, blank=True)
     hooks = models.JSONField(default=list, blank=True)

@@ -27,7 +27,7 @@ DEFAULT_AGENT = {
 
 
 class NewAgent(Preset):
-    for_everyone: bool = Field(False, description="Not only for yourself; operators may.")
+    for_everyone: bool = Field(False, description="Make it available to everybody; only operators may.")
 
 
 class AgentChanges(Body):
@@ -63,8 +63,8 @@ class Agent(Shape):
     uses_memory: bool = True
     shares_memory: bool = Field(
         False,
-        description="Whether what is remembered of your chats with it is known to everybody who talks to it. Such chats"
-        " know nothing private of you.",
+        description="Whether memories of your chats with it are shared with all its users. Such chats know nothing"
+        " private about you.",
     )
     tools: list[str] | None = Field(None, description="By name; null is the deployment's choice.")
 
@@ -78,7 +78,9 @@ class AgentDetails(Agent):
     system_prompt: str | None
     context_policy: dict[str, Any] | None
     hooks: list[dict[str, Any]] | None
-    notes: list[str] = Field([], description="What an import left out, because this deployment has it not.")
+    notes: list[str] = Field(
+        [], description="What an import left out because this deployment does not have it."
+    )
 
 
 def agent_shape(row: models.Agent) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def accessible_agent(user: User, name_or_id: str) -> Agent:
     rows = visible_agents(user).filter(_is_named(name_or_id))
     agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
     if agent is None:
-        raise NotFound("There is no such agent, or it is switched off.", code="agent_not_found")
+        raise NotFound("This agent does not exist, or it is switched off.", code="agent_not_found")
     return agent
 
 

@@ -49,7 +49,7 @@ from memory.tokens import estimate_text
 
 log = logging.getLogger(__name__)
 
-WORKERS_DIED = "workers died while they asked for it"
+WORKERS_DIED = "earlier workers died while generating it"
 WAIT_STEP_S = 0.1
 WAIT_LIMIT_S = 60.0
 
@@ -127,7 +127,7 @@ def compact(compaction_id: UUID) -> None:
         done = asyncio.run(_summarise(work))
         complete_compaction(lease=lease, result=finished_summary(work, done), now=clock.now())
     except LeaseLost as lost:
-        log.warning("Compaction %s is no longer ours: %s", compaction_id, lost)
+        log.warning("Lost the lease of compaction %s: %s", compaction_id, lost)
         return
     except Exception:
         log.exception("Compaction %s failed.", compaction_id)
@@ -159,7 +159,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
         await in_database(release_compaction)(lease=work.lease, now=clock.now())
         raise
     except LeaseLost as lost:
-        log.warning("Compaction %s is no longer ours: %s", work.row.pk, lost)
+        log.warning("Lost the lease of compaction %s: %s", work.row.pk, lost)
         return await _wait_for(work.row)
     except Exception:
         log.exception("Compaction %s failed.", work.row.pk)
@@ -192,7 +192,7 @@ def _give_up(lease: CompactionLease) -> None:
     try:
         fail_compaction(lease=lease, error=UNEXPECTED, calls=(), now=clock.now())
     except LeaseLost as lost:
-        log.warning("Compaction %s is no longer ours: %s", lease.compaction_id, lost)
+        log.warning("Lost the lease of compaction %s: %s", lease.compaction_id, lost)
 
 
 async def _summarise(work: CompactionWork) -> SummaryResult:

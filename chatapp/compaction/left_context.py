@@ -39,12 +39,14 @@ def keep_left_context(compaction_id: UUID) -> None:
     try:
         reference = offloads.offload_context(conversation_id, messages) if messages else ""
     except NotFound:
-        log.info("Conversation %s was deleted before what left it was kept.", conversation_id)
+        log.info("Conversation %s was deleted before its old messages were stored.", conversation_id)
         return
     try:
         mark_context_kept(row=row, forgotten_count=forgotten_count, now=clock.now())
     except ReadForgotten:
-        log.info("Something was forgotten while what left by compaction %s was kept.", compaction_id)
+        log.info(
+            "Something was forgotten while the messages of compaction %s were being stored.", compaction_id
+        )
         if reference:
             # Discard first, so that a crash in between leaves no forgotten text.
             offloads.discard(conversation_id, [reference])

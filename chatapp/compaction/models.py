@@ -48,8 +48,8 @@ class Compaction(models.Model):
     summary_max_tokens = models.PositiveIntegerField(
         default=0, help_text="A hook's own limit; 0 = the policy's."
     )
-    is_partial = models.BooleanField(default=False, help_text="The same backlog goes on after it.")
-    reminder = models.TextField(blank=True, help_text="What stands behind the summary from now on.")
+    is_partial = models.BooleanField(default=False, help_text="More of the same backlog is left after it.")
+    reminder = models.TextField(blank=True, help_text="Text that follows the summary in the context.")
     fallback_reason = models.TextField(blank=True, help_text="Why the extractive summary took over.")
     error = models.TextField(blank=True)
     budget_tokens = models.PositiveIntegerField(default=0, help_text="The input budget it was made for.")
@@ -67,10 +67,14 @@ class Compaction(models.Model):
     finished_at = models.DateTimeField(null=True)
     rewrite_since = models.DateTimeField(
         null=True,
-        help_text="Something it covers was forgotten then: an extract until a worker wrote it anew.",
+        help_text="When something it covers was forgotten; it is an extract until a worker rewrites it.",
     )
-    rewrite_after = models.DateTimeField(null=True, help_text="It failed and is not tried again before.")
-    context_kept_at = models.DateTimeField(null=True, help_text="When context.jsonl held what left by it.")
+    rewrite_after = models.DateTimeField(
+        null=True, help_text="A rewrite failed and is not retried before this time."
+    )
+    context_kept_at = models.DateTimeField(
+        null=True, help_text="When the messages it covers were stored in context.jsonl."
+    )
 
     class Meta:
         constraints = [

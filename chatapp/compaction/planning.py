@@ -197,5 +197,7 @@ def summary_model_of(loaded: LoadedContext) -> ModelConfig:
         try:
             return accessible_model(None, wanted)  # named by the policy, not chosen by the user
         except NotFound:
-            log.warning("The summary model %s is not there; the fast model takes its place.", wanted)
+            log.warning(
+                "The summary model %s does not exist or is switched off; using the fast model.", wanted
+            )
     return fast_model_of(loaded.config)

@@ -54,18 +54,18 @@ def rewrite_summary(compaction_id: UUID) -> None:
         work = read_work(CompactionLease(row.pk, row.fence))
     # Its model or policy may be corrected. Until then it must not block other summaries.
     except (NotFound, PolicyError) as error:
-        log.warning("Summary %s cannot be written anew; it is tried again later: %s", compaction_id, error)
+        log.warning("Summary %s cannot be rewritten; a later retry is scheduled: %s", compaction_id, error)
         postpone_rewrite(row=row, calls=[], now=clock.now())
         return
     except ValueError:  # none of its messages is left
-        log.warning("Nothing that summary %s covers is left; its extract stays.", compaction_id)
+        log.warning("No messages of summary %s are left; its extract stays.", compaction_id)
         end_rewrite(compaction_id)
         return
     usages: list[TokenUsage] = []
     try:
         done = asyncio.run(ask_for_summary(work, usages=usages))
     except Exception:
-        log.exception("Summary %s could not be written anew; it is tried again later.", compaction_id)
+        log.exception("Summary %s could not be rewritten; a later retry is scheduled.", compaction_id)
         postpone_rewrite(row=row, calls=work.price_calls(usages), now=clock.now())
         return
     _store(row, work, done, forgotten_count)
@@ -75,7 +75,7 @@ def _store(row: Compaction, work: CompactionWork, done: SummaryResult, forgotten
     now = clock.now()
     calls = work.price_calls(done.usages)
     if done.is_transient:
-        log.warning("Summary %s is written anew later: %s.", row.pk, done.fallback_reason)
+        log.warning("The rewrite of summary %s is postponed: %s.", row.pk, done.fallback_reason)
         postpone_rewrite(row=row, calls=calls, now=now)
         return
     changes: dict[str, object] = {"fallback_reason": done.fallback_reason or ""}

@@ -50,17 +50,20 @@ class CompactRequest(Body):
     )
     strategy: StrategyName | None = None
     keep_recent: int | None = Field(
-        None, ge=0, le=MAX_KEPT_MESSAGES, description="Newest messages that stay, for this compaction alone."
+        None,
+        ge=0,
+        le=MAX_KEPT_MESSAGES,
+        description="Number of newest messages that stay, for this compaction only.",
     )
     summary_max_tokens: int | None = Field(
         None,
         ge=MIN_SUMMARY_TOKENS,
         le=MAX_SUMMARY_TOKENS,
-        description="Longest summary, for this compaction alone; no more than the conversation's own.",
+        description="Most tokens of the summary, for this compaction only; at most the conversation's own limit.",
     )
-    wait: bool = Field(False, description="Answer when the summary is done.")
+    wait: bool = Field(False, description="Respond only when the summary is done.")
     preview: bool = Field(
-        False, description="Only tell what would be summarised; calls no model, writes nothing."
+        False, description="Only return what would be summarised; calls no model, writes nothing."
     )
 
 

@@ -66,7 +66,10 @@ class LoadedContext:
         except ContextError:
             if not self.inputs.notes:
                 raise
-            log.warning("What hooks add to conversation %s does not fit; left out.", self.conversation.pk)
+            log.warning(
+                "The notes of hooks do not fit into the request of conversation %s and were left out.",
+                self.conversation.pk,
+            )
             return self.with_notes(()).assemble()
 
 

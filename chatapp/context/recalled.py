@@ -94,7 +94,7 @@ def recall_turns(
     except OUTAGE_ERRORS:
         raise
     except Exception:
-        log.exception("Recall failed for %s, which goes on without it.", asked_by)
+        log.exception("Recall failed for %s; continuing without it.", asked_by)
         return Recalled(has_failed=True)
 
 

@@ -30,8 +30,8 @@ class Inspection(Shape):
     total_tokens: int
     budget_tokens: int
     limit_tokens: int = Field(
-        description="What the whole request may be; the budget leaves out what the model's reserve holds of the system "
-        "prompt and the tools."
+        description="Most tokens of the whole request. The budget excludes the part of the system prompt and the tools "
+        "that fits into the model's reserve."
     )
     pressure: float
     compaction: Any
@@ -44,7 +44,7 @@ class ContextQuestion(Body):
         None,
         ge=1,
         le=MAX_TOKENS,
-        description="For all messages together. Tool schemas are not part of it: they stand in the model's reserve.",
+        description="For all messages together, without tool schemas, which use the model's reserve.",
     )
     model: Id | None = None
 

@@ -83,7 +83,7 @@ class Conversation(models.Model):
         editable=False,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="The agent whose shared memory it was begun in: its user's own is unknown there, for good.",
+        help_text="The agent whose shared memory it was started in: it never uses the user's own memory.",
     )
     shared_in = models.UUIDField(
         null=True,
@@ -254,9 +254,7 @@ class Message(models.Model):
     usage = models.JSONField(null=True)
     client_id = models.CharField(max_length=200, null=True)
     request_hash = models.CharField(max_length=64, blank=True)
-    forgotten_at = models.DateTimeField(
-        null=True, help_text="When its words, or some of them, were forgotten."
-    )
+    forgotten_at = models.DateTimeField(null=True, help_text="When its text, or part of it, was forgotten.")
     created_at = models.DateTimeField()
 
     class Meta:

@@ -105,7 +105,7 @@ def file_response(row: Attachment) -> HttpResponseBase:
     """Return the content, without cache headers. Raise NotFound."""
     path = content_path(row.sha256)
     if not path.exists():
-        raise NotFound("The content of this file is gone.")
+        raise NotFound("The content of this file no longer exists.")
     response = FileResponse(path.open("rb"), content_type=row.mime_type)
     extension = EXTENSIONS.get(row.mime_type)
     # An image was encoded by this service. Anything else is a download, because a browser might run it.
@@ -144,14 +144,14 @@ CONTENT = {
 class OffloadPage(Shape):
     ref: str
     kind: str = Field(description="result, image or context.")
-    tool: str = Field(description="The tool that gave it; empty for a context.")
+    tool: str = Field(description="The tool that returned it; empty for a context.")
     mime_type: str
     size_bytes: int
     total_chars: int | None = Field(description="null for an image.")
     offset: int
     text: str
     next_offset: int | None
-    content_url: str = Field(description="The whole of it, as a file.")
+    content_url: str = Field(description="The complete content, as a file.")
     created_at: Moment
 
 

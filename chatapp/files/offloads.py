@@ -250,10 +250,10 @@ def read_file(conversation_id: UUID, name: str) -> bytes:
     try:
         return object_store().read(_path(conversation_id, name))
     except FileNotFoundError:
-        raise NotFound("What was offloaded is gone.") from None
+        raise NotFound("This offloaded content no longer exists.") from None
     except failures() as error:
-        log.exception("What was offloaded could not be read.")
-        raise Unavailable("The store for large results does not answer.") from error
+        log.exception("Offloaded content could not be read.")
+        raise Unavailable("The store for large results is not responding.") from error
 
 
 def read_text(row: Offload) -> str:

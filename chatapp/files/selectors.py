@@ -112,7 +112,7 @@ def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
     else:
         row = rows.filter(pk=parse_id(reference)).first()
     if row is None:
-        raise NotFound("Nothing was offloaded here under this reference.")
+        raise NotFound("Nothing is stored under this reference in this conversation.")
     return row
 
 

@@ -42,7 +42,7 @@ MAX_ITEMS = 500
 
 
 ForGood = Annotated[
-    bool, Field(description="It is not remembered even when you ask for it later (`remember that…`).")
+    bool, Field(description="Do not remember it even if you ask for it later (`remember that…`).")
 ]
 
 
@@ -89,7 +89,7 @@ class Proposal(Shape):
 class Receipt(Shape):
     id: str
     what: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
-    removed: dict[str, int] = Field(description="How much went, by kind; no content.")
+    removed: dict[str, int] = Field(description="How many items were removed, by kind; no content.")
     at: Moment
 
 
@@ -99,12 +99,14 @@ class NotLearned(Shape):
     id: str
     kind: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
     count: int
-    for_good: bool = Field(description="Not even when you ask to remember it.")
+    for_good: bool = Field(description="Whether they are not learned even if you ask to remember them.")
     at: Moment
 
 
 class ForgetAnswer(Receipt):
-    proposal: Proposal | None = Field(None, description="What says it again elsewhere, and is still there.")
+    proposal: Proposal | None = Field(
+        None, description="Other messages and entries that repeat it and still exist."
+    )
 
 
 @forgetting_router.post("/memory/forget", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer))

@@ -90,7 +90,7 @@ class Removal(models.Model):
         CHOSEN = "chosen", "messages and entries are to be forgotten"
         BEHIND = "behind", "they are; what requests kept of them and their place in the index go"
         IMPORT = "import", "rows are still being added"
-        HIDE = "hide", "the index is told not to score it"
+        HIDE = "hide", "the index stops scoring it"
         TRACES = "traces", "what was made of it elsewhere is redacted"
         INDEX = "index", "its postings and documents go"
         ROWS = "rows", "its messages and all other rows go"

@@ -68,7 +68,7 @@ class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.display(description=_("what it says"))
+    @admin.display(description=_("text"))
     def preview(self, entry: SharedEntry) -> str:
         return entry.text if len(entry.text) <= PREVIEW_CHARS else f"{entry.text[:PREVIEW_CHARS]}…"
 

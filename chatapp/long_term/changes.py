@@ -154,7 +154,7 @@ def forget_day(*, user: User, day: date) -> None:
     """Forget all entries of a day. Raise NotFound if there are none."""
     ids = day_entry_ids(user.pk, day)
     if not ids:
-        raise NotFound("There is no memory of this day.")
+        raise NotFound("There are no memory entries for this day.")
     _forget(user, ids, ForgetReceipt.What.DAY)
 
 

@@ -64,8 +64,8 @@ INPUT_TOKENS = 12_000
 OVER_TOKENS = 400
 LOOKED_AT = 30
 PASSES_A_DAY = 8
-NO_MODEL = "No language model is configured; the Demo model writes no profile."
-WORKERS_DIED = "Workers died while they asked for it, or the profile kept changing."
+NO_MODEL = "No language model is configured; the Demo model cannot write profiles."
+WORKERS_DIED = "Workers died during the model call, or the profile kept changing."
 
 
 def queue_due() -> int:
@@ -112,7 +112,7 @@ def consolidate(consolidation_id: UUID) -> None:
     try:
         row = _carry_out(lease)
     except LeaseLost as lost:
-        log.warning("Consolidation %s is no longer ours: %s", consolidation_id, lost)
+        log.warning("Lost the lease of consolidation %s: %s", consolidation_id, lost)
         return
     except Exception:
         log.exception("Consolidation %s failed.", consolidation_id)
@@ -220,7 +220,7 @@ def _give_up(lease: ConsolidationLease) -> None:
     try:
         _end_failed(lease, UNEXPECTED, ())
     except LeaseLost as lost:
-        log.warning("Consolidation %s is no longer ours: %s", lease.consolidation_id, lost)
+        log.warning("Lost the lease of consolidation %s: %s", lease.consolidation_id, lost)
 
 
 def _calls(work: _Work, asking: BackgroundCaller) -> list[CallUsage]:

@@ -225,7 +225,9 @@ class Consolidation(models.Model):
     status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
     model = models.ForeignKey("chatapp.ModelConfig", null=True, on_delete=models.SET_NULL, related_name="+")
     entry_count = models.PositiveIntegerField(default=0)
-    version = models.PositiveIntegerField(null=True, help_text="The version it made; None = nothing new.")
+    version = models.PositiveIntegerField(
+        null=True, help_text="The version it created; empty if nothing was new."
+    )
     error = models.TextField(blank=True)
     fence = models.PositiveIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True)

@@ -38,7 +38,7 @@ class NewEntry(Body):
 class EntryChange(Body):
     text: EntryText
     revision: Number | None = Field(
-        None, description="The revision you changed; 409 if it is not the present one."
+        None, description="The revision you changed; 409 if it is not the current one."
     )
 
 
@@ -67,14 +67,14 @@ class MemoryEntry(Shape):
     id: str
     day: str
     text: str
-    author: Literal["extraction", "user", "operator"] = Field(description="Who wrote the text as it is now.")
-    shared_memory_of: str | None = Field(description="The agent whose users know it, too.")
+    author: Literal["extraction", "user", "operator"] = Field(description="Who wrote the current text.")
+    shared_memory_of: str | None = Field(description="The agent whose shared memory contains it, too.")
     state: Literal["kept", "proposed"]
     revision: int
     conversation_id: str | None
     first_message_id: str | None
     last_message_id: str | None
-    sources: list[EntrySource] = Field(description="Later spans that said the same.")
+    sources: list[EntrySource] = Field(description="Later passages that said the same.")
     created_at: Moment
     updated_at: Moment
 
@@ -95,8 +95,8 @@ class MemoryDay(Shape):
 class MemoryStats(Shape):
     day: str
     entry_count: int
-    entry_tokens: int = Field(description="What the day's entries would take in a context; an estimate.")
-    input_tokens: int = Field(description="What models read for you on that day.")
+    entry_tokens: int = Field(description="Estimated tokens of the day's entries in a context.")
+    input_tokens: int = Field(description="Tokens that models read for you on that day.")
     output_tokens: int
 
 
@@ -110,8 +110,8 @@ class MemoryDayText(Shape):
 
 
 class MemorySettings(Shape):
-    paused: bool = Field(description="Nothing is learned, and conversations know nothing of each other.")
-    review: bool = Field(description="What is extracted waits for approval.")
+    paused: bool = Field(description="Nothing is learned or recalled across conversations.")
+    review: bool = Field(description="Extracted entries wait for approval.")
     profile: bool = Field(description="Conversations get the profile in their context.")
 
 
@@ -121,7 +121,7 @@ class Consolidation(Shape):
     status: Literal["pending", "running", "done", "failed", "skipped"]
     reason: str | None = Field(description="Why it failed or was skipped.")
     entry_count: int
-    version: int | None = Field(description="The version it made; null = nothing was new.")
+    version: int | None = Field(description="The version it created; null if nothing was new.")
     created_at: Moment
     finished_at: Moment | None
 
@@ -129,12 +129,12 @@ class Consolidation(Shape):
 class Profile(Shape):
     markdown: str
     version: int = Field(
-        description="Begins the ETag: send either as `If-Match`; 0 while nothing was written yet."
+        description="The ETag begins with it: send either as `If-Match`; 0 before anything was written."
     )
     author: Literal["user", "consolidation", "forgetting"] | None
     updated_at: Moment | None
     tokens: int
-    budget_tokens: int = Field(description="What is longer is cut at a line when it is sent.")
+    budget_tokens: int = Field(description="A longer profile is truncated at a line end when it is sent.")
     is_used: bool = Field(description="Whether conversations get it in their context.")
     consolidation: Consolidation | None
 

@@ -202,7 +202,7 @@ class Migration(migrations.Migration):
                     "is_own",
                     models.BooleanField(
                         default=False,
-                        help_text="It may have a private or loopback address. Without this only public addresses are asked.",
+                        help_text="Allows a private or loopback address. Otherwise only public addresses are called.",
                         verbose_name="on our own network",
                     ),
                 ),
@@ -339,7 +339,7 @@ class Migration(migrations.Migration):
                     "shares_memory",
                     models.BooleanField(
                         default=False,
-                        help_text="Whether what its conversations remember is known to everybody who talks to it. Such conversations know nothing private of their users. For agents for everybody only.",
+                        help_text="Whether memories of its conversations are shared with all its users. Such conversations know nothing private about their users. Only for agents that everybody may use.",
                     ),
                 ),
                 ("context_policy", models.JSONField(blank=True, default=dict)),
@@ -350,7 +350,7 @@ class Migration(migrations.Migration):
                     "owner",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The user who made it for himself. Empty: for everybody.",
+                        help_text="The user who created it for personal use. Empty: for everybody.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="agents",
@@ -493,7 +493,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         blank=True,
                         editable=False,
-                        help_text="The agent whose shared memory it was begun in: its user's own is unknown there, for good.",
+                        help_text="The agent whose shared memory it was started in: it never uses the user's own memory.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -551,11 +551,13 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "is_partial",
-                    models.BooleanField(default=False, help_text="The same backlog goes on after it."),
+                    models.BooleanField(
+                        default=False, help_text="More of the same backlog is left after it."
+                    ),
                 ),
                 (
                     "reminder",
-                    models.TextField(blank=True, help_text="What stands behind the summary from now on."),
+                    models.TextField(blank=True, help_text="Text that follows the summary in the context."),
                 ),
                 (
                     "fallback_reason",
@@ -585,13 +587,15 @@ class Migration(migrations.Migration):
                 (
                     "rewrite_since",
                     models.DateTimeField(
-                        help_text="Something it covers was forgotten then: an extract until a worker wrote it anew.",
+                        help_text="When something it covers was forgotten; it is an extract until a worker rewrites it.",
                         null=True,
                     ),
                 ),
                 (
                     "context_kept_at",
-                    models.DateTimeField(help_text="When context.jsonl held what left by it.", null=True),
+                    models.DateTimeField(
+                        help_text="When the messages it covers were stored in context.jsonl.", null=True
+                    ),
                 ),
                 (
                     "branch",
@@ -982,9 +986,7 @@ class Migration(migrations.Migration):
                 ("request_hash", models.CharField(blank=True, max_length=64)),
                 (
                     "forgotten_at",
-                    models.DateTimeField(
-                        help_text="When its words, or some of them, were forgotten.", null=True
-                    ),
+                    models.DateTimeField(help_text="When its text, or part of it, was forgotten.", null=True),
                 ),
                 ("created_at", models.DateTimeField()),
                 (
@@ -1171,7 +1173,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("auto", "found out by asking"),
+                            ("auto", "detected automatically"),
                             ("native", "the endpoint's own"),
                             ("prompted", "described in the prompt"),
                         ],
@@ -1256,7 +1258,7 @@ class Migration(migrations.Migration):
                 (
                     "version",
                     models.PositiveIntegerField(
-                        help_text="The version it made; None = nothing new.", null=True
+                        help_text="The version it created; empty if nothing was new.", null=True
                     ),
                 ),
                 ("error", models.TextField(blank=True)),
@@ -1359,7 +1361,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("import", "rows are still being added"),
-                            ("hide", "the index is told not to score it"),
+                            ("hide", "the index stops scoring it"),
                             ("traces", "what was made of it elsewhere is redacted"),
                             ("index", "its postings and documents go"),
                             ("rows", "its messages and all other rows go"),
@@ -2135,7 +2137,7 @@ class Migration(migrations.Migration):
                     "cache_saved",
                     models.DecimalField(
                         decimal_places=8,
-                        help_text="What the cached tokens would have cost more.",
+                        help_text="How much more the cached tokens would have cost at the uncached price.",
                         max_digits=14,
                         null=True,
                     ),

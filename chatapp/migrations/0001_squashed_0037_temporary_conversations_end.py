@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
                     "language",
                     models.CharField(
                         blank=True,
-                        help_text="Of the page, such as zh-hans; empty: as the browser asks for.",
+                        help_text="The language of the page, such as zh-hans; empty: the browser's language.",
                         max_length=16,
                     ),
                 ),
@@ -116,11 +116,13 @@ class Migration(migrations.Migration):
                 ("send_key", models.CharField(default="enter", max_length=16)),
                 (
                     "notifications",
-                    models.BooleanField(default=True, help_text="Of the browser, where it was allowed to."),
+                    models.BooleanField(
+                        default=True, help_text="Browser notifications, if the browser allows them."
+                    ),
                 ),
                 (
                     "instructions",
-                    models.TextField(blank=True, help_text="Told to the model in every chat of this user."),
+                    models.TextField(blank=True, help_text="Sent to the model in every chat of this user."),
                 ),
                 ("is_active", models.BooleanField(default=True)),
                 ("is_staff", models.BooleanField(default=False, verbose_name="operator")),
@@ -444,7 +446,7 @@ class Migration(migrations.Migration):
                     "is_own",
                     models.BooleanField(
                         default=False,
-                        help_text="It may have a private or loopback address. Without this only public addresses are asked.",
+                        help_text="Allows a private or loopback address. Otherwise only public addresses are called.",
                         verbose_name="on our own network",
                     ),
                 ),
@@ -621,7 +623,7 @@ class Migration(migrations.Migration):
                     "shares_memory",
                     models.BooleanField(
                         default=False,
-                        help_text="Whether what its conversations remember is known to everybody who talks to it. Such conversations know nothing private of their users. For agents for everybody only.",
+                        help_text="Whether memories of its conversations are shared with all its users. Such conversations know nothing private about their users. Only for agents that everybody may use.",
                     ),
                 ),
                 ("context_policy", models.JSONField(blank=True, default=dict)),
@@ -632,7 +634,7 @@ class Migration(migrations.Migration):
                     "owner",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The user who made it for himself. Empty: for everybody.",
+                        help_text="The user who created it for personal use. Empty: for everybody.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="agents",
@@ -974,7 +976,7 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(
                 blank=True,
                 editable=False,
-                help_text="The agent whose shared memory it was begun in: its user's own is unknown there, for good.",
+                help_text="The agent whose shared memory it was started in: it never uses the user's own memory.",
                 null=True,
                 on_delete=django.db.models.deletion.SET_NULL,
                 related_name="+",
@@ -1031,11 +1033,13 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "is_partial",
-                    models.BooleanField(default=False, help_text="The same backlog goes on after it."),
+                    models.BooleanField(
+                        default=False, help_text="More of the same backlog is left after it."
+                    ),
                 ),
                 (
                     "reminder",
-                    models.TextField(blank=True, help_text="What stands behind the summary from now on."),
+                    models.TextField(blank=True, help_text="Text that follows the summary in the context."),
                 ),
                 (
                     "fallback_reason",
@@ -1065,17 +1069,21 @@ class Migration(migrations.Migration):
                 (
                     "rewrite_since",
                     models.DateTimeField(
-                        help_text="Something it covers was forgotten then: an extract until a worker wrote it anew.",
+                        help_text="When something it covers was forgotten; it is an extract until a worker rewrites it.",
                         null=True,
                     ),
                 ),
                 (
                     "rewrite_after",
-                    models.DateTimeField(help_text="It failed and is not tried again before.", null=True),
+                    models.DateTimeField(
+                        help_text="A rewrite failed and is not retried before this time.", null=True
+                    ),
                 ),
                 (
                     "context_kept_at",
-                    models.DateTimeField(help_text="When context.jsonl held what left by it.", null=True),
+                    models.DateTimeField(
+                        help_text="When the messages it covers were stored in context.jsonl.", null=True
+                    ),
                 ),
                 (
                     "branch",
@@ -1788,9 +1796,7 @@ class Migration(migrations.Migration):
                 ("request_hash", models.CharField(blank=True, max_length=64)),
                 (
                     "forgotten_at",
-                    models.DateTimeField(
-                        help_text="When its words, or some of them, were forgotten.", null=True
-                    ),
+                    models.DateTimeField(help_text="When its text, or part of it, was forgotten.", null=True),
                 ),
                 ("created_at", models.DateTimeField()),
                 (
@@ -2075,7 +2081,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("auto", "found out by asking"),
+                            ("auto", "detected automatically"),
                             ("native", "the endpoint's own"),
                             ("prompted", "described in the prompt"),
                         ],
@@ -2147,7 +2153,7 @@ class Migration(migrations.Migration):
                     "agents",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="The same for agents. The assistant without an agent, and agents of one's own, are for everybody.",
+                        help_text="The same for agents. The assistant without an agent, and users' own agents, are open to everybody.",
                         limit_choices_to={"owner": None},
                         related_name="+",
                         to="chatapp.agent",
@@ -2163,7 +2169,7 @@ class Migration(migrations.Migration):
                     "models",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Its members may use these alone; none chosen: all. Of several groups with a list, all their lists.",
+                        help_text="Members may use only these; if none is chosen, all. Lists of several groups are combined.",
                         related_name="+",
                         to="chatapp.modelconfig",
                     ),
@@ -2212,7 +2218,7 @@ class Migration(migrations.Migration):
                 (
                     "version",
                     models.PositiveIntegerField(
-                        help_text="The version it made; None = nothing new.", null=True
+                        help_text="The version it created; empty if nothing was new.", null=True
                     ),
                 ),
                 ("error", models.TextField(blank=True)),
@@ -2405,7 +2411,7 @@ class Migration(migrations.Migration):
                                 "they are; what requests kept of them and their place in the index go",
                             ),
                             ("import", "rows are still being added"),
-                            ("hide", "the index is told not to score it"),
+                            ("hide", "the index stops scoring it"),
                             ("traces", "what was made of it elsewhere is redacted"),
                             ("index", "its postings and documents go"),
                             ("rows", "its messages and all other rows go"),
@@ -3373,7 +3379,7 @@ class Migration(migrations.Migration):
                     "cache_saved",
                     models.DecimalField(
                         decimal_places=8,
-                        help_text="What the cached tokens would have cost more.",
+                        help_text="How much more the cached tokens would have cost at the uncached price.",
                         max_digits=14,
                         null=True,
                     ),

@@ -12,7 +12,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="compaction",
             name="rewrite_after",
-            field=models.DateTimeField(help_text="It failed and is not tried again before.", null=True),
+            field=models.DateTimeField(
+                help_text="A rewrite failed and is not retried before this time.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="removal",
@@ -34,7 +36,7 @@ class Migration(migrations.Migration):
                     ("chosen", "messages and entries are to be forgotten"),
                     ("behind", "they are; what requests kept of them and their place in the index go"),
                     ("import", "rows are still being added"),
-                    ("hide", "the index is told not to score it"),
+                    ("hide", "the index stops scoring it"),
                     ("traces", "what was made of it elsewhere is redacted"),
                     ("index", "its postings and documents go"),
                     ("rows", "its messages and all other rows go"),

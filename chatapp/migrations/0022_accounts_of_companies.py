@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
                     "agents",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="The same for agents. The assistant without an agent, and agents of one's own, are for everybody.",
+                        help_text="The same for agents. The assistant without an agent, and users' own agents, are open to everybody.",
                         limit_choices_to={"owner": None},
                         related_name="+",
                         to="chatapp.agent",
@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                     "models",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Its members may use these alone; none chosen: all. Of several groups with a list, all their lists.",
+                        help_text="Members may use only these; if none is chosen, all. Lists of several groups are combined.",
                         related_name="+",
                         to="chatapp.modelconfig",
                     ),

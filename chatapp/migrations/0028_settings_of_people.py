@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
                 max_length=16,
                 blank=True,
                 default="",
-                help_text="Of the page, such as zh-hans; empty: as the browser asks for.",
+                help_text="The language of the page, such as zh-hans; empty: the browser's language.",
             ),
             preserve_default=False,
         ),
@@ -27,13 +27,13 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "user",
             "notifications",
-            models.BooleanField(default=True, help_text="Of the browser, where it was allowed to."),
+            models.BooleanField(default=True, help_text="Browser notifications, if the browser allows them."),
         ),
         migrations.AddField(
             "user",
             "instructions",
             models.TextField(
-                blank=True, default="", help_text="Told to the model in every chat of this user."
+                blank=True, default="", help_text="Sent to the model in every chat of this user."
             ),
             preserve_default=False,
         ),

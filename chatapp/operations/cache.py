@@ -27,7 +27,7 @@ def _or_local(method: str) -> Callable[..., Any]:
                 return getattr(RedisCache, method)(self, *args, **kwargs)
             except (RedisError, OSError) as error:
                 self.away_until = time.monotonic() + TRY_AGAIN_S
-                log.warning("Redis is away (%s); each process keeps its own cache.", error)
+                log.warning("Redis is unavailable (%s); each process keeps its own cache.", error)
         return getattr(self.local, method)(*args, **kwargs)
 
     return call

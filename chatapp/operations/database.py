@@ -184,12 +184,12 @@ def _write_together(some: Sequence[_Waiting]) -> list[_Waiting]:
                 outcomes.append(_part_of_transaction(left.popleft()))
     except Exception:
         if not commits:
-            log.info("What waited could not be written together; each is written by itself.", exc_info=True)
+            log.info("A batch of writes failed; retrying each one separately.", exc_info=True)
             for waiting in some:
                 _settle(waiting)
             return []
         # The actions are committed nevertheless, and their results are set below.
-        log.exception("What follows a commit failed.")
+        log.exception("An on-commit callback failed.")
     for answer in outcomes:
         answer()
     return list(left)
@@ -249,7 +249,7 @@ def retry_on_outage(
             except OUTAGE_ERRORS as error:
                 if loop.time() >= deadline:
                     raise
-                log.warning("The database was away; trying again.", exc_info=error)
+                log.warning("The database is unavailable; trying again.", exc_info=error)
             await asyncio.sleep(PAUSE_S)
 
     return run

@@ -97,7 +97,7 @@ def check_broker() -> Finding:
     if settings.EMBEDDED:
         if "worker" in ended_threads():
             return Finding("broker", False, "in memory, and the worker of this process ended", RESTART)
-        return Finding("broker", True, "in memory; `manage.py serve` works its tasks itself")
+        return Finding("broker", True, "in memory; `manage.py serve` runs its tasks itself")
     with app.connection_for_write() as broker:
         # Without a limit, kombu retries forever.
         broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)
@@ -174,7 +174,7 @@ def check_embeddings() -> Iterator[Finding]:
     """Yield whether embeddings work, and what they cost or would cost. Without them, recall uses words only."""
     configured = endpoint()
     if configured is None:
-        what = f"none, recall goes by words; {count_cost()} (EMBEDDINGS_MODEL)"
+        what = f"none, recall uses words only; {count_cost()} (EMBEDDINGS_MODEL)"
         yield Finding("embeddings", True, what, is_used=False)
         return
     part = f"embeddings {configured.model_id}"
@@ -182,19 +182,19 @@ def check_embeddings() -> Iterator[Finding]:
         (vector,) = embed_texts(configured, ["doctor"])
         unknown = unknown_languages(configured)
     except ModelError as error:
-        remedy = "Check EMBEDDINGS_BASE_URL, EMBEDDINGS_MODEL and EMBEDDINGS_API_KEY. Until then recall goes by words."
+        remedy = "Check EMBEDDINGS_BASE_URL, EMBEDDINGS_MODEL and EMBEDDINGS_API_KEY. Meanwhile recall uses words only."
         yield Finding(part, False, str(error), remedy)
     else:
         yield Finding(part, True, f"answers, {len(vector)} dimensions; {count_cost(len(vector))}")
         if unknown:
-            what = f"does not tell an answer from another sentence in {', '.join(unknown)}"
-            yield Finding(part, True, f"{what}; a multilingual model would")
+            what = f"cannot distinguish answers from unrelated sentences in {', '.join(unknown)}"
+            yield Finding(part, True, f"{what}; a multilingual model could")
 
 
 def check_tools() -> Finding:
     unknown = unknown_default_tools()
     if unknown:
-        what = f"DEFAULT_TOOLS names what is not there: {', '.join(unknown)}"
+        what = f"DEFAULT_TOOLS contains unknown tools: {', '.join(unknown)}"
         log.warning(what)
         return Finding("tools", False, what, "Correct DEFAULT_TOOLS, or name their objects in EXTRA_TOOLS.")
     return Finding("tools", True, f"{len(current('DEFAULT_TOOLS'))} by default")

@@ -40,7 +40,9 @@ class NotFound(ServiceError):
     code = "not_found"
     status = 404
 
-    def __init__(self, message: str = "There is nothing here, or it is not yours.", **extra: Any) -> None:
+    def __init__(
+        self, message: str = "This does not exist, or it belongs to another user.", **extra: Any
+    ) -> None:
         super().__init__(message, **extra)
 
 
@@ -53,7 +55,7 @@ class DeletedConcurrently(Conflict):
     """A row to write, or one that it references, was deleted after it was read."""
 
     def __init__(self) -> None:
-        super().__init__("What this belongs to was deleted at this moment. Please load it again.")
+        super().__init__("The item that this belongs to was just deleted. Please reload.")
 
 
 class TooLarge(ServiceError):
@@ -74,7 +76,7 @@ class Unavailable(ServiceError):
     code = "unavailable"
     status = 503
 
-    def __init__(self, message: str = "The database does not answer right now. Please try again.") -> None:
+    def __init__(self, message: str = "The database is not available right now. Please try again.") -> None:
         super().__init__(message)
 
 

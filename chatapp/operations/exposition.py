@@ -76,8 +76,8 @@ def _read_tasks() -> Iterator[Family]:
 
 def _queue(name: str, count: int, age_s: float) -> Iterator[Family]:
     for metric, text, value in (
-        ("palimpsest_queue_length", "What waits to be begun.", count),
-        ("palimpsest_queue_age_seconds", "How long the oldest of it has waited.", max(0.0, age_s)),
+        ("palimpsest_queue_length", "Items waiting in the queue.", count),
+        ("palimpsest_queue_age_seconds", "How long the oldest item has waited.", max(0.0, age_s)),
     ):
         yield metric, text, "gauge", [(metric, {"queue": name}, float(value))]
 
@@ -86,7 +86,7 @@ def _read_processes() -> Iterator[Family]:
     metric = "palimpsest_processes"
     counts: dict[str, int] = dict(living().items())
     samples = [(metric, {"kind": kind}, float(count)) for kind, count in counts.items()]
-    yield metric, "Workers and beats that told of themselves within LEASE_S.", "gauge", samples
+    yield metric, "Workers and beats that reported within LEASE_S.", "gauge", samples
     for process, families in counted_elsewhere():
         for name, text, kind, told in families:
             yield (

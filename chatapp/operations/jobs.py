@@ -82,7 +82,7 @@ def _send(task_name: str, argument: str | list[str], headers: dict[str, list[str
             task_name, args=[argument], headers=headers, retry=True, retry_policy=RETRY_ONCE
         )
     except (OperationalError, OSError) as error:
-        log.warning("The broker is away (%s); the sweep will find %s %s.", error, task_name, argument)
+        log.warning("The broker is unavailable (%s); the sweep will find %s %s.", error, task_name, argument)
 
 
 class _Messenger:

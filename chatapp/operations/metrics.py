@@ -21,7 +21,7 @@ MAX_REMEMBERED_STARTS = 10_000
 runs_finished = Counter("palimpsest_runs", "Runs that ended.", ["status"])
 messages_created = Counter("palimpsest_messages", "Messages that users sent.")
 tokens_used = Counter("palimpsest_tokens", "Tokens of model calls.", ["purpose", "kind"])
-compactions = Counter("palimpsest_compactions", "Compactions by how far they came.", ["state"])
+compactions = Counter("palimpsest_compactions", "Compactions by state.", ["state"])
 run_seconds = Histogram(
     "palimpsest_run_seconds",
     "From the start of a run to its end.",
@@ -37,7 +37,7 @@ active_readers = Gauge("palimpsest_readers", "Subscriptions of sockets and strea
 active_readers.set_function(lambda: hub.reader_count)
 embeddings_resting = Gauge(
     "palimpsest_embeddings_resting",
-    "1 while the embeddings endpoint failed and this process recalls by words alone.",
+    "1 while the embeddings endpoint fails and this process searches by words only.",
 )
 embeddings_resting.set_function(embedding.is_resting)
 

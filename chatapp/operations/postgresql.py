@@ -57,7 +57,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                     if not _look.finds_server(self):
                         # Close it, so that the pool does not hand it out again.
                         self.pgconn.finish()
-                        raise psycopg.OperationalError("the server does not answer")
+                        raise psycopg.OperationalError("the server is not responding")
                     began = time.monotonic()
                 state = gen.send(ready)
         except StopIteration as end:

@@ -74,4 +74,4 @@ def clean_up() -> None:
     sweep_offloads(now=now)
     sweep_orphans()
     if deleted:
-        log.info("%d idle conversations went to the trash, or for good.", deleted)
+        log.info("Moved to the trash or deleted %d idle conversations.", deleted)

@@ -116,7 +116,7 @@ def refused(request: HttpRequest, exception: Exception) -> HttpResponse:
         return bad_request(request, exception)
     sentence = "This request cannot be answered."
     if isinstance(exception, DisallowedHost):
-        sentence = "This service does not answer for this host: see PUBLIC_URL and ALLOWED_HOSTS."
+        sentence = "This service is not available under this host name: see PUBLIC_URL and ALLOWED_HOSTS."
     return error_response(400, "malformed", sentence)
 
 

@@ -28,7 +28,7 @@ SWEEP = "chatapp.operations.tasks.sweep"
 LOOK_FOR_SCHEMA_EVERY_S = 2.0
 BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
 
-tasks_ended = Counter("palimpsest_tasks", "Tasks that workers ended.", ["task", "state"])
+tasks_ended = Counter("palimpsest_tasks", "Tasks that workers finished.", ["task", "state"])
 task_seconds = Histogram("palimpsest_task_seconds", "How long tasks took.", ["task"], buckets=BUCKETS)
 task_wait_seconds = Histogram(
     "palimpsest_task_wait_seconds", "From the sending of a task to its start.", buckets=BUCKETS
@@ -144,6 +144,6 @@ def _try(tell: Callable[[], None]) -> None:
     try:
         tell()
     except (RedisError, OSError) as error:
-        log.warning("Redis did not take the report of this process: %s", error)
+        log.warning("The report of this process could not be sent to Redis: %s", error)
     except Exception:
         log.exception("The report of this process failed.")

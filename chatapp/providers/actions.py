@@ -129,7 +129,7 @@ def note_named_window(
     # Log once, when the window begins to apply to all conversations.
     if after.count == CONFIRMATIONS_FOR_ALL:
         log.warning(
-            "The provider of %s has named a window of %s tokens again: it is believed until %s.",
+            "The provider of %s reported a window of %s tokens again; it is used until %s.",
             row.name,
             tokens,
             now + BELIEVED_FOR,

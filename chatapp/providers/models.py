@@ -48,7 +48,7 @@ class ModelConfig(models.Model):
         DEMO = "demo", "Demo (built in, no key needed)"
 
     class ToolCalling(models.TextChoices):
-        AUTO = "auto", "found out by asking"
+        AUTO = "auto", "detected automatically"
         NATIVE = "native", "the endpoint's own"
         PROMPTED = "prompted", "described in the prompt"
 
@@ -163,7 +163,10 @@ class Usage(models.Model):
         max_digits=14, decimal_places=8, null=True, help_text="What these would have cost at this call's mix."
     )
     cache_saved = models.DecimalField(
-        max_digits=14, decimal_places=8, null=True, help_text="What the cached tokens would have cost more."
+        max_digits=14,
+        decimal_places=8,
+        null=True,
+        help_text="How much more the cached tokens would have cost at the uncached price.",
     )
     exact = models.BooleanField()
     created_at = models.DateTimeField(auto_now_add=True)

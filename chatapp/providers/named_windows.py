@@ -70,5 +70,5 @@ def describe_named_window(stored: Mapping[str, Any], now: datetime) -> str:
         return ""
     until = f"{named.at + BELIEVED_FOR:%Y-%m-%d %H:%M} UTC"
     if named.count < CONFIRMATIONS_FOR_ALL:
-        return f"In one conversation the provider named a window of {named.tokens:,}; believed there until {until}."
-    return f"The provider named a window of {named.tokens:,}, {named.count} times; believed until {until}."
+        return f"In one conversation the provider reported a window of {named.tokens:,}; used there until {until}."
+    return f"The provider reported a window of {named.tokens:,}, {named.count} times; used until {until}."

@@ -62,7 +62,7 @@ class UsageRow(Shape):
         "cost is the cost of the purpose `compaction`."
     )
     cache_saved: float | None = Field(
-        description="What `cached_tokens` would have cost more at the price of fresh ones."
+        description="How much more `cached_tokens` would have cost at the uncached price."
     )
 
 
@@ -118,4 +118,6 @@ class UsageOfAll(Page[UsageRow]):
 
 
 class UsageReport(UsageOfAll):
-    budgets: list[BudgetState] = Field(description="What holds for you now, whatever `from` and `to` are.")
+    budgets: list[BudgetState] = Field(
+        description="The limits that apply to you now, regardless of `from` and `to`."
+    )

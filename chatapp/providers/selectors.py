@@ -106,7 +106,7 @@ def accessible_model(user_id: UUID | None, name_or_id: str | UUID) -> ModelConfi
     models = usable_models(user_id)
     model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
     if model is None:
-        raise NotFound("There is no such model, or it is switched off.", code="model_not_found")
+        raise NotFound("This model does not exist, or it is switched off.", code="model_not_found")
     return model
 
 
@@ -207,8 +207,10 @@ def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
     # `last` may be too close to the smallest possible date.
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:
-        details = [{"field": "from", "message": "must be before `to`, by ten years at most"}]
-        raise InvalidInput("`from` must be before `to`, by ten years at most.", details=details)
+        details = [{"field": "from", "message": "must not be after `to`, nor more than ten years before it"}]
+        raise InvalidInput(
+            "`from` must not be after `to`, nor more than ten years before it.", details=details
+        )
     return first, last
 
 

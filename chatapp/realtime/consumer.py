@@ -144,7 +144,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 await send({"type": "websocket.send", "text": frame.text})
         except Exception:
             # The log could not be read. A reader that reconnects continues after its last fact.
-            log.exception("A socket of user %s ends.", self.user.pk)
+            log.exception("Closing a socket of user %s after an error.", self.user.pk)
             self.connection.close("failed")
         reason = self.connection.closed_because or ""
         await self.close(code=CLOSE_CODES.get(reason, 1000), reason=reason)
@@ -165,7 +165,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             if self.frame_quota.is_flooded:
                 self.connection.close("too_many")
         except OUTAGE_ERRORS as error:
-            log.exception("The database failed under a frame of user %s.", self.user.pk)
+            log.exception("The database failed while handling a frame of user %s.", self.user.pk)
             await self._tell_error(describe_outage(error), client_id)
         except DatabaseError as error:
             if not is_deleted_concurrently(error):
@@ -178,7 +178,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(str(step) for step in first["loc"])
-            raise InvalidInput(f"This frame is not understood: {where} {first['msg']}".strip()) from None
+            raise InvalidInput(f"This frame is not valid: {where} {first['msg']}".strip()) from None
 
     async def _answer(self, frame: ClientFrame) -> None:
         match frame:

@@ -178,7 +178,7 @@ class OtherProcesses:
             self._note_failure(method, error)
             return False
         if self._is_away:
-            log.warning("Redis is back.")
+            log.warning("Redis is available again.")
         self._is_away = False
         return True
 
@@ -186,7 +186,7 @@ class OtherProcesses:
         """Log that Redis is away, once per outage."""
         if not self._is_away:
             log.warning(
-                "Redis is away (%s: %s %s); events reach other processes later.",
+                "Redis is unavailable (%s: %s %s); events reach other processes later.",
                 method,
                 type(error).__name__,
                 error,

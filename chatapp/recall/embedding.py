@@ -74,7 +74,7 @@ def embed_question(text: str) -> list[float] | None:
         return embed_texts(quick, [text])[0]
     except ModelError as error:
         _health.rests_until = time.monotonic() + REST_AFTER_FAILURE_S
-        log.warning("The embeddings endpoint does not answer (%s); recall goes by the words alone.", error)
+        log.warning("The embeddings endpoint did not respond (%s); searching by words only.", error)
         return None
 
 
@@ -125,7 +125,7 @@ def _embed_some(asked: ModelEndpoint, texts: Sequence[str]) -> list[Sequence[flo
     # An endpoint that refuses this, too, is misconfigured: raise the error, and retry later.
     embed_texts(asked, [HARMLESS])
     if len(texts) == 1:
-        log.warning("The embeddings endpoint refuses a text, which is found by its words alone: %s", refusal)
+        log.warning("The embeddings endpoint refused a text; it can be found by its words only: %s", refusal)
         return [None]
     half = len(texts) // 2
     return [*_embed_some(asked, texts[:half]), *_embed_some(asked, texts[half:])]

@@ -24,19 +24,21 @@ class Asked(Schema):
     q: Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
     limit: PageSize = 20
     after: str | None = Field(
-        None, max_length=MAX_ID_CHARS, description="A day or a moment (ISO 8601): said then or later."
+        None, max_length=MAX_ID_CHARS, description="A day or a time (ISO 8601): only texts from then on."
     )
     before: str | None = Field(
-        None, max_length=MAX_ID_CHARS, description="A day or a moment: said earlier than that."
+        None, max_length=MAX_ID_CHARS, description="A day or a time: only texts before it."
     )
     as_of: str | None = Field(
         None,
         max_length=MAX_ID_CHARS,
-        description="A day or a moment: as it was known then, said up to its end.",
+        description="A day or a time: search only what was known at its end.",
     )
-    conversation_id: Id | None = Field(None, description="Said in this conversation.")
-    folder: Id | None = Field(None, description="The id of a folder: said in a conversation of it.")
-    agent: Id | None = Field(None, description="The name or id of an agent, `default`: said with this one.")
+    conversation_id: Id | None = Field(None, description="Only texts of this conversation.")
+    folder: Id | None = Field(None, description="The id of a folder: only texts of its conversations.")
+    agent: Id | None = Field(
+        None, description="The name or id of an agent, or `default`: only texts of conversations with it."
+    )
     role: Literal["user", "assistant"] | None = Field(None, description="Who said it.")
 
 
@@ -55,13 +57,13 @@ class ExcerptSpan(Shape):
 class Result(Shape):
     text: str
     excerpt: list[ExcerptSpan] = Field(
-        description="Its sentence with most words of `q`, in pieces; those words are hits."
+        description="The sentence with the most words of `q`, split into spans; matching words have `is_hit`."
     )
-    title: str | None = Field(description="Of the conversation.")
+    title: str | None = Field(description="The title of the conversation.")
     source: Source
     score: float
     created_at: Moment
-    valid_until: Moment | None = Field(None, description="Since then something else is so.")
+    valid_until: Moment | None = Field(None, description="When a newer statement replaced it.")
     superseded_by: dict[str, Any] | None = None
 
 

@@ -72,7 +72,7 @@ def embed_index(user_id: str) -> None:
     try:
         embedding.embed_index(UUID(user_id))
     except ModelError as error:
-        log.warning("The embeddings endpoint does not answer (%s); the sweep tries again.", error)
+        log.warning("The embeddings endpoint did not respond (%s); the sweep will retry.", error)
 
 
 def wake_waiting(now: datetime) -> None:

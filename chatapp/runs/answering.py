@@ -58,8 +58,8 @@ LEFT_OUT = (
     "The conversation is longer than the model's window; its oldest messages were left out of this request."
 )
 NOT_YET_SUMMARISED = (
-    "The conversation is longer than the model's window; until its oldest messages are summarised, an extract of them "
-    "stands in."
+    "The conversation is longer than the model's window; until its oldest messages are summarised, an extract "
+    "replaces them."
 )
 
 

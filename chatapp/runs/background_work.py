@@ -56,10 +56,10 @@ class BackgroundWork:
             try:
                 await work
             except LeaseLost as lost:
-                log.info("Work beside run %s came too late: %s", self.lease.run_id, lost)
+                log.info("Background work of run %s was discarded: %s", self.lease.run_id, lost)
             except Exception:
                 # The answer continues without it, and a later turn does it again.
-                log.exception("Work beside run %s failed.", self.lease.run_id)
+                log.exception("Background work of run %s failed.", self.lease.run_id)
 
         self._tasks.append(asyncio.get_running_loop().create_task(run()))
 

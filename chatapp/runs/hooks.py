@@ -230,7 +230,7 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
     except Exception:
         # A hook never fails the run. Messages of a database or a store belong into the log, not into the chat.
         log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
-        said = "It failed for a reason of ours; the log has it."
+        said = "It failed because of an internal error; see the server log."
     if said:
         turn.fired[hook.id] = now
         level = turn.loaded.rules.effective_hooks.levels[hook.id]

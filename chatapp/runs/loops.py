@@ -86,7 +86,7 @@ async def _store_partial_answers() -> None:
         raise
     except Exception:
         # One text that the database rejects must not keep the others from being stored.
-        log.exception("Partial answers could not be stored together; each is stored by itself.")
+        log.exception("Partial answers could not be stored together; storing each one separately.")
         await asyncio.gather(*(_store([live]) for live in waiting), return_exceptions=True)
 
 
@@ -169,4 +169,4 @@ async def drain(timeout_s: float) -> None:
     try:
         await in_writer(store_token_counts)()
     except OUTAGE_ERRORS:
-        log.warning("What was learned of tokens in the last seconds is lost.", exc_info=True)
+        log.warning("The latest token calibration could not be stored.", exc_info=True)

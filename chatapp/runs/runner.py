@@ -197,7 +197,7 @@ async def _execute(run_id: str) -> None:
     try:
         prepared, lease = await _claim(UUID(run_id))
     except Run.DoesNotExist:
-        log.info("Run %s is gone: its conversation was deleted before anybody claimed it.", run_id)
+        log.info("Run %s was deleted with its conversation before it was claimed.", run_id)
         return
     except Exception:
         # Nothing was claimed: the row stays queued, and the sweep retries or gives up.
@@ -261,7 +261,7 @@ async def _answer_and_finish(prepared: PreparedRun, lease: Lease, measured: Span
         process.pump.forget(live)
         await _finish(lease, outcome)
     except LeaseLost as lost:
-        log.warning("Run %s is no longer ours: %s", run_id, lost)
+        log.warning("This process lost the lease of run %s: %s", run_id, lost)
         process.pump.forget(live)
         await _keep_late_text(live, prepared.forgotten_count)
     finally:
@@ -331,7 +331,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
             log.exception("Run %s could not be finished; trying again.", lease.run_id)
             await asyncio.sleep(1)
         except Exception:
-            log.exception("Run %s could not be finished as it ended.", lease.run_id)
+            log.exception("The outcome of run %s could not be stored; interrupting the run.", lease.run_id)
             await interrupt_runs([(lease.run_id, lease.fence)], INTERRUPTED)
             return
 
@@ -358,7 +358,7 @@ async def _end_turn(run_id: str) -> None:
         await hooks.end_turn(UUID(run_id))
     except Exception:
         # The answer is already complete, and the next turn checks for due compactions again.
-        log.exception("What follows run %s failed.", run_id)
+        log.exception("The hooks or the compaction after run %s failed.", run_id)
 
 
 async def interrupt_runs(runs: list[tuple[UUID, int]], message: str) -> None:

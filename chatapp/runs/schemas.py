@@ -32,7 +32,9 @@ class Accepted(Shape):
 
 
 class Injected(Accepted):
-    injected: bool = Field(description="Into the run that is going on; false: it has a run of its own.")
+    injected: bool = Field(
+        description="Whether it was added to the active run; if false, it has its own run."
+    )
 
 
 class PlannedStep(Shape):
@@ -40,7 +42,7 @@ class PlannedStep(Shape):
     title: str
     task: str
     dependencies: list[str]
-    round: int = Field(description="Above 1: planned anew, because the results were not enough.")
+    round: int = Field(description="Above 1: planned again, because the results were not enough.")
     state: Literal["pending", "running", "done", "failed", "skipped"]
     attempts: int
     result: str = Field(description="The beginning of what it found, or why there is nothing.")
@@ -53,8 +55,10 @@ class Run(Shape):
     message_id: str = Field(description="The message the answer is written to.")
     error: RunError | None
     usage: RunUsage
-    mode: Literal["react", "plan", "auto"] | None = Field(description="Once it began, how it is answered.")
-    plan: list[PlannedStep] | None = Field(description="In plan mode, its steps as they stand.")
+    mode: Literal["react", "plan", "auto"] | None = Field(
+        description="How it is answered; null until it has started."
+    )
+    plan: list[PlannedStep] | None = Field(description="In plan mode, the present state of its steps.")
     started_at: Moment | None
     finished_at: Moment | None
 
@@ -75,17 +79,18 @@ class SentRequests(Shape):
 class SentPiece(Shape):
     source: PieceSource = Field(description="Why it was in the request.")
     state: Literal["sent", "deleted", "forgotten"] = Field(
-        description="`deleted`: the message is gone; `forgotten`: a text that only requests held is gone."
+        description="`deleted`: the message was deleted; `forgotten`: a text that was stored only for "
+        "requests was forgotten."
     )
     role: str
     message_id: str | None
     position: int | None
     tokens: int
-    content: Any = Field(description="As in a message; what stands in for it where it is gone.")
+    content: Any = Field(description="As in a message; a placeholder if it was deleted or forgotten.")
 
 
 class ShownRequest(SentRequest):
-    verified: bool = Field(description="Whether `body` is the one that was sent, to the byte.")
+    verified: bool = Field(description="Whether `body` is, byte for byte, the one that was sent.")
     body: dict[str, Any] = Field(
         description="The JSON that was sent, in its order; pictures as `attachment:<id>`."
     )
@@ -130,7 +135,7 @@ class Iteration(Shape):
     model: str
     plan_step: str | None = Field(description="In plan mode: a step's id, `planner` or `analyst`.")
     title: str | None = Field(description="Of a plan's step.")
-    round: int | None = Field(description="In plan mode: of which round; above 1, planned anew.")
+    round: int | None = Field(description="In plan mode: the round of planning; above 1, planned again.")
     started_at: Moment
     first_token_ms: int | None
     duration_ms: int

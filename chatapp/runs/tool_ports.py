@@ -37,7 +37,7 @@ from memory.types import ImagePart, Message, ToolResultPart
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-DISCARDED = "It came to its end, but something was forgotten meanwhile: what it returned was discarded."
+DISCARDED = "It finished, but its result was discarded because something was forgotten meanwhile."
 CONSENT_POLL_S = 1.0
 """For decisions stored by another process; one stored by this process is noticed at once."""
 
@@ -78,7 +78,7 @@ def _store_problems() -> Iterator[None]:
         raise ToolFailure(error.message) from None
     except failures() as error:
         log.exception("A result could not be stored.")
-        raise ToolFailure("The store for large results does not answer.") from error
+        raise ToolFailure("The store for large results is not responding.") from error
 
 
 class ToolPorts(OffloadedResults):

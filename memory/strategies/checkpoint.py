@@ -117,9 +117,9 @@ def _find_fault(text: str, covered: int, max_tokens: int) -> str | None:
     if _is_garbage(text):
         return "the model returned something that is not a summary"
     if tokens > max_tokens * TOLERANCE:
-        return f"it has {tokens:,} tokens where {max_tokens:,} are allowed"
+        return f"it has {tokens:,} tokens, but at most {max_tokens:,} are allowed"
     if tokens >= covered:
-        return f"it has {tokens:,} tokens, not fewer than the {covered:,} it stands for"
+        return f"it has {tokens:,} tokens, not fewer than the {covered:,} it summarises"
     return None
 
 

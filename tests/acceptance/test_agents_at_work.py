@@ -111,7 +111,7 @@ def test_tools_are_shown_a_denied_one_is_not_called_and_messages_sent_meanwhile_
     expect(tools.last).to_contain_text("denied")
 
     page.locator("article.is-assistant").get_by_role("button", name="More").click()
-    page.get_by_role("menuitem", name="How it was made").click()
+    page.get_by_role("menuitem", name="How this answer was made").click()
     expect(page.locator(".waterfall tbody tr")).to_have_count(5)
     page.get_by_role("tab", name="What the model saw").click()
     expect(page.locator(".request")).to_have_count(3)
@@ -146,7 +146,7 @@ def approve_what_a_hook_calls(page: Page, model: ModelServer) -> None:
     expect(call).to_contain_text(f"by the hook {TOLL}")
     assert "pay:\\nPaid the toll." in model.requests_of("chat")[-1].text
     answer.get_by_role("button", name="More").click()
-    page.get_by_role("menuitem", name="How it was made").click()
+    page.get_by_role("menuitem", name="How this answer was made").click()
     expect(page.locator(".waterfall tbody tr")).to_have_count(2)
     expect(page.locator(".panel-list")).to_contain_text("toll")
 
@@ -181,7 +181,7 @@ def test_a_plan_is_shown_while_it_runs_and_after_a_reload(
     run = alice.get(f"/api/v1/conversations/{conversation}/messages").json()["items"][-1]["run"]
     assert [step["state"] for step in run["plan"]] == ["done"] * 3
     answer.get_by_role("button", name="More").click()
-    page.get_by_role("menuitem", name="How it was made").click()
+    page.get_by_role("menuitem", name="How this answer was made").click()
     named = page.locator(".waterfall .is-step th span")
     expect(named).to_have_count(6)
     first, *at_once, letter_step, analysis, final = named.all_text_contents()

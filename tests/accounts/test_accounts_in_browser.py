@@ -57,7 +57,7 @@ def test_an_invitation_link_can_be_used_once(operator: Page, page: Page, browser
     page.locator("#id_password2").fill(PASSWORD)
     page.get_by_role("button", name="Sign up").click()
     expect(page.locator("#composer")).to_be_visible()
-    told = page.get_by_text("Operators of this service can read chats; each look is recorded.")
+    told = page.get_by_text("Operators of this service can read chats; every access is recorded.")
     expect(told).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
     expect(told).to_be_visible()

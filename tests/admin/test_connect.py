@@ -108,7 +108,7 @@ def test_a_second_model_becomes_the_default_only_on_request(
 
 
 @pytest.mark.parametrize(
-    ("fault", "sentence"), [("wrong_key", "the key is not accepted"), ("server", "failure of its own")]
+    ("fault", "sentence"), [("wrong_key", "the key is not accepted"), ("server", "internal error")]
 )
 def test_a_model_that_fails_its_test_is_not_stored(
     admin_client: Client, server: ModelServer, fault: str, sentence: str
@@ -126,7 +126,7 @@ def test_a_model_that_fails_its_test_is_not_stored(
 @pytest.mark.parametrize("address", ["http://169.254.169.254/v1", "http://[fd00:ec2::254]/v1"])
 def test_metadata_addresses_of_clouds_are_never_requested(admin_client: Client, address: str) -> None:
     page = admin_client.post(CONNECT, {"_list": "1", "base_url": address}).content.decode()
-    assert "which is never asked" in page
+    assert "which is always forbidden" in page
     page = connect(admin_client, base_url=address, model_id="m").content.decode()
     assert "It was not connected" in page
     assert not real_models()

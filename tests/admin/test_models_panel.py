@@ -105,7 +105,7 @@ def test_a_stored_key_can_be_replaced_and_removed(admin_client: Client) -> None:
 def test_a_stored_key_is_not_sent_to_another_address(admin_client: Client) -> None:
     model = add_model(admin_client)
     response = admin_client.post(page_of(model), form_of("https://mallory.example.com/v1", api_key=""))
-    assert "enter the key for it" in response.content.decode()
+    assert "enter its key" in response.content.decode()
     model.refresh_from_db()
     assert model.base_url == "http://127.0.0.1:9/v1"
 
@@ -237,7 +237,7 @@ def test_the_effective_sizes_are_shown_with_their_sources(admin_client: Client, 
 @pytest.mark.mechanism("fim.budget-floor")
 def test_a_window_that_is_too_small_shows_a_warning(admin_client: Client) -> None:
     model = add_model(admin_client, context_size=6_000, max_output_tokens=3_000)
-    assert "leaves less than 4,000" in admin_client.get(page_of(model)).content.decode()
+    assert "leaves fewer than 4,000" in admin_client.get(page_of(model)).content.decode()
 
 
 def test_fields_that_the_environment_sets_cannot_be_changed(admin_client: Client, settings: Settings) -> None:
@@ -305,7 +305,7 @@ def test_a_wrong_key_is_reported_without_repeating_it(admin_client: Client, serv
 
 @pytest.mark.parametrize(
     ("fault", "sentence"),
-    [("quota", "no credit left"), ("server", "failure of its own"), ("no_model", "knows no such model")],
+    [("quota", "no credit left"), ("server", "internal error"), ("no_model", "does not know this model")],
 )
 def test_a_failing_provider_is_reported_in_a_sentence(
     admin_client: Client, server: ModelServer, fault: str, sentence: str

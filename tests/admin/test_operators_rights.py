@@ -30,14 +30,16 @@ def test_an_operator_cannot_gain_permissions_through_a_group(bob: User):
         codename__in=["change_user", "view_user", "delete_apitoken", "change_modelconfig"]
     )
     fields = {
-        "name": "Helpdesk",
+        "name": "Support",
         "permissions": [row.pk for row in wanted],
         "access-TOTAL_FORMS": 0,
         "access-INITIAL_FORMS": 0,
         "retention-TOTAL_FORMS": 0,
         "retention-INITIAL_FORMS": 0,
     }
-    signed_in(bob).post(f"/admin/auth/group/{group.pk}/change/", fields)
+    assert signed_in(bob).post(f"/admin/auth/group/{group.pk}/change/", fields).status_code == 302
+    group.refresh_from_db()
+    assert (group.name, group.permissions.count()) == ("Support", 0)
     assert not User.objects.get(pk=bob.pk).has_perm("chatapp.change_user")
 
 
@@ -47,7 +49,7 @@ def test_an_operator_cannot_set_the_password_of_another_operator(alice: User, bo
     operator(bob, "view_user", "change_user")
     password = "correct horse battery 9"
     fields = {"password1": password, "password2": password, "usable_password": "true"}
-    signed_in(bob).post(f"/admin/chatapp/user/{alice.pk}/password/", fields)
+    assert signed_in(bob).post(f"/admin/chatapp/user/{alice.pk}/password/", fields).status_code == 403
     assert not User.objects.get(pk=alice.pk).check_password(password)
 
 

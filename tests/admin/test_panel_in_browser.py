@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from agents.yaml_text import read_yaml
 from tests.admin.test_every_page import pages
 from tests.fixtures.browser import open_tab
 from tests.frontend.chatting import AXE, SIZES, ask, barriers, overflows, too_small, touch_screen
@@ -146,6 +148,78 @@ def test_the_form_of_a_hook_shows_and_changes_its_yaml(panel: Page) -> None:
     yaml.fill("id: early\naction:\n  type: log\n  message: |-\n    two\n    lines")
     yaml.blur()
     expect(panel.get_by_label("text", exact=True)).to_be_disabled()
+
+
+OF_ANOTHER_TYPE = ("404", "yes", "no", "On", "true", "null", "~", "-", "1e3", "0x1f", ".inf", "2026-11-21")
+"""Texts that YAML reads as another type unless they are quoted."""
+
+
+def test_the_form_of_a_hook_writes_texts_as_texts_and_numbers_as_numbers(panel: Page) -> None:
+    panel.goto("/admin/chatapp/deploymenthook/add/")
+    yaml = panel.get_by_label("Declaration")
+    yaml.fill(
+        "id: early\non: turn_end\ncondition:\n  type: turn_count\n  count: 5 # turns\n"
+        "action:\n  type: module_action\n  action: look_up\n  module: '404'\n"
+    )
+    yaml.blur()
+    for text in OF_ANOTHER_TYPE:
+        panel.get_by_label("id", exact=True).fill(text)
+        expect(yaml).to_have_value(re.compile(f"^id: {re.escape(json.dumps(text))}\n"))
+    panel.get_by_label("cooldown", exact=True).fill("60")
+    written = read_yaml(yaml.input_value())
+    assert written["condition"] == {"type": "turn_count", "count": 5}
+    assert written["action"] == {"type": "module_action", "action": "look_up", "module": "404"}
+    assert written["cooldown"] == 60
+
+    panel.get_by_role("button", name="Compact early").click()
+    panel.get_by_label("id", exact=True).fill("404")
+    expect(yaml).to_have_value(re.compile("action: {type: compact_context, keep_recent: 10}$"))
+    panel.get_by_label("action", exact=True).select_option("log")
+    panel.get_by_label("text", exact=True).fill("yes")
+    panel.get_by_role("button", name="Save and continue editing").click()
+    expect(panel.locator(".messagelist")).to_contain_text("404")
+    expect(panel.get_by_label("id", exact=True)).to_have_value("404")
+    expect(panel.get_by_label("text", exact=True)).to_have_value("yes")
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "  params:\n    a: 1",
+        "  params: {a: 1}",
+        "  params: [1, 2]",
+    ],
+)
+def test_a_hook_with_a_nested_value_is_not_edited_in_its_form(panel: Page, nested: str) -> None:
+    panel.goto("/admin/chatapp/deploymenthook/add/")
+    yaml = panel.get_by_label("Declaration")
+    yaml.fill(f"id: early\naction:\n  type: module_action\n{nested}\n  action: look_up")
+    yaml.blur()
+    expect(panel.get_by_label("text", exact=True)).to_be_disabled()
+
+
+def test_the_form_of_a_policy_replaces_all_lines_of_a_field(panel: Page) -> None:
+    panel.goto("/admin/chatapp/agent/add/")
+    policy = panel.locator("#id_context_policy")
+    panel.get_by_text("Form and examples").first.click()
+    for value in (
+        "|-\n  one\n\n  max_turns: 2",
+        "\n  inner:\n    max_turns: 2",
+        "\n- 1\n- 2",
+        "{\n  a: 1\n}",
+    ):
+        policy.fill(
+            f"summary_template: |-\n  Kept.\n\n  All of it.\nsummary_model: {value}\n\n# Few.\nkeep_recent: 5"
+        )
+        policy.blur()
+        panel.get_by_label("summary_model", exact=True).fill("404")
+        kept = "summary_template: |-\n  Kept.\n\n  All of it.\n\n# Few.\nkeep_recent: 5"
+        expect(policy).to_have_value(f'{kept}\nsummary_model: "404"')
+        panel.get_by_label("summary_model", exact=True).fill("")
+        expect(policy).to_have_value(kept)
+    panel.get_by_label("keep_recent", exact=True).fill("7")
+    panel.get_by_label("auto_compact", exact=True).select_option("false")
+    expect(policy).to_have_value(re.compile("keep_recent: 7\nauto_compact: false$"))
 
 
 @pytest.fixture(scope="module")

@@ -72,8 +72,8 @@ def test_an_empty_list_of_steps_is_a_valid_plan() -> None:
         (plan_of({**step("a"), "dependencies": {"b": 1}}), "is not a list of ids"),
         (plan_of(step("a"), step("a")), 'two steps have the id "a"'),
         (plan_of(step("a", "z")), '"a" depends on "z", which does not exist'),
-        (plan_of(step("a", "a")), "circle: a → a"),
-        (plan_of(step("a", "b"), step("b", "a")), "in a circle"),
+        (plan_of(step("a", "a")), "dependency: a → a"),
+        (plan_of(step("a", "b"), step("b", "a")), "circular dependency"),
         (plan_of(*(step(str(number)) for number in range(MAX_STEPS + 1))), f"at most {MAX_STEPS}"),
     ],
 )

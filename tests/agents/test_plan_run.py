@@ -207,7 +207,7 @@ async def test_results_take_at_most_half_of_the_input() -> None:
 @pytest.mark.parametrize("answer", ["Looks fine to me.", describe_error("server")])
 async def test_without_a_judgement_the_answer_uses_the_results_and_a_notice_is_shown(answer: Any) -> None:
     items = await run_all(Models(analyses=[answer]), make_request())
-    assert "could not be told" in notices_in(items)[0]
+    assert "could not judge" in notices_in(items)[0]
     assert isinstance(items[-1], PlanReady)
 
 

@@ -100,7 +100,7 @@ async def test_a_model_that_finds_every_piece_too_large_is_called_three_times_at
     model = ScriptedModel([refusal] * 9)
     result = await summarise_with(model, span_of(100), window=TokenBudget(8_000, 1_000, 0))
     assert len(model.requests) == 3
-    assert "takes less at once" in (result.fallback_reason or "")
+    assert "accepts less at once" in (result.fallback_reason or "")
 
 
 @pytest.mark.mechanism("fim.summary-fallback")
@@ -201,7 +201,7 @@ async def test_a_model_that_never_answers_is_abandoned_after_the_timeout() -> No
 
 async def test_a_summary_stopped_for_its_length_is_not_used() -> None:
     result = await summarise_with(ScriptedModel([Said("Summary: and so on and on", reason="bound")]))
-    assert "without an end" in (result.fallback_reason or "")
+    assert "exceeded the output limit" in (result.fallback_reason or "")
     assert len(result.usages) == 1
 
 

@@ -140,7 +140,7 @@ async def test_blank_lines_before_a_call_are_dropped_from_the_next_request() -> 
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("look_up", '{"city": ', "no valid JSON"),
+        ("look_up", '{"city": ', "not valid JSON"),
         ("look_up", "[1]", "one JSON object"),
         ("look_up", {"city": 3}, "city: 3 is not of type 'string'"),
         ("look_up", {}, "'city' is a required property"),

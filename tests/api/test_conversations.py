@@ -83,13 +83,13 @@ def test_length_errors_count_the_characters_of_texts_and_the_items_of_lists(alic
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"context_size": 64_001}, "at most 64,000 here"),
-        ({"max_output_tokens": 9_000}, "at most 8,000 here"),
-        ({"max_tokens": 200_000}, "at most 64,000 here"),
-        ({"max_input_tokens": 30_001}, "at most 30,000 here"),
-        ({"max_input_tokens": 0}, "at most 30,000 here"),
-        ({"recall_budget": 8_001}, "at most 8,000 here"),
-        ({"max_steps": 16}, "at most 15 here"),
+        ({"context_size": 64_001}, "allows at most 64,000"),
+        ({"max_output_tokens": 9_000}, "allows at most 8,000"),
+        ({"max_tokens": 200_000}, "allows at most 64,000"),
+        ({"max_input_tokens": 30_001}, "allows at most 30,000"),
+        ({"max_input_tokens": 0}, "allows at most 30,000"),
+        ({"recall_budget": 8_001}, "allows at most 8,000"),
+        ({"max_steps": 16}, "allows at most 15"),
         ({"summary_model": "Dear"}, "only the operator can set this"),
         ({"compact_prompt": "Forget it all."}, "only the operator can set this"),
     ],
@@ -144,14 +144,14 @@ def test_policy_limits_are_those_of_the_model_and_of_the_operators_agent(
     )
     made = create(alice_client, model="Test", context_policy={"context_size": 30_000})
     refused = change(alice_client, made["id"], model=small.name, context_policy={"context_size": 30_000})
-    assert "at most 8,000 here" in refused.json()["error"]["message"]
+    assert "allows at most 8,000" in refused.json()["error"]["message"]
     Agent.objects.create(name="Diligent", context_policy={"max_steps": 40})
     Agent.objects.create(name="Mine", owner=alice, context_policy={"max_steps": 3})
     for agent, most in (("Diligent", 40), ("Mine", 15)):
         asked = change(alice_client, made["id"], agent=agent, context_policy={"max_steps": most})
         assert asked.status_code == 200, asked.content
         refused = change(alice_client, made["id"], context_policy={"max_steps": most + 1})
-        assert f"at most {most} here" in refused.json()["error"]["message"]
+        assert f"allows at most {most}" in refused.json()["error"]["message"]
 
 
 def test_a_change_updates_only_the_fields_sent_and_appends_one_event(

@@ -47,7 +47,7 @@ def chat(alice: User) -> Conversation:
 
 def check_refusal(answer: Any) -> None:
     assert answer.status_code == 409, answer.content
-    assert answer.json()["error"]["message"].startswith("What this belongs to was deleted")
+    assert answer.json()["error"]["message"].startswith("The item that this belongs to was just deleted")
 
 
 def test_moving_a_conversation_to_a_concurrently_deleted_folder_returns_409(

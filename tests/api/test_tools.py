@@ -206,5 +206,5 @@ async def test_a_server_that_refuses_tools_is_noted_in_the_answer_and_both_reque
         [_, message] = (await alice_program.get(f"conversations/{conversation}/messages")).json()["items"]
         requests = (await alice_program.get(f"runs/{answer['run_id']}/requests")).json()["items"]
     [notice] = message["notices"]
-    assert (notice["kind"], "takes no tools" in notice["text"]) == ("prompted_tools", True)
+    assert (notice["kind"], "does not support tool calling" in notice["text"]) == ("prompted_tools", True)
     assert len(requests) == 2, "the refused one, too"

@@ -117,7 +117,7 @@ async def test_a_hostile_page_leads_to_no_other_host(
     assert answer.json()["message"]["content"] == "I could not."
     results = [result_of(request) for request in model_server.requests[1:4]]
     assert "Ignore your instructions" in results[0]
-    assert "is not among the hosts" in results[1]
+    assert "is not an allowed host" in results[1]
     assert "user_id" in results[2]
     assert web.paths == ["/news"]
 

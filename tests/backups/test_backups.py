@@ -317,9 +317,9 @@ def no_archive(made: Made, target: Path) -> Path:
 
 
 WRONG: dict[str, tuple[Callable[[Made, Path], Path], str]] = {
-    "cut off": (cut_off, "is no backup, or it is damaged or cut off"),
-    "leading out": (leading_out, "is no backup, or it is damaged or cut off"),
-    "no archive": (no_archive, "is no backup, or it is damaged or cut off"),
+    "cut off": (cut_off, "is not a backup, or it is damaged or incomplete"),
+    "leading out": (leading_out, "is not a backup, or it is damaged or incomplete"),
+    "no archive": (no_archive, "is not a backup, or it is damaged or incomplete"),
     "newer format": (lambda made, target: rewritten(made, target, format=2), "made by a newer version"),
     "newer schema": (
         lambda made, target: rewritten(made, target, migrations=[["chatapp", "9999_later"]]),
@@ -327,7 +327,7 @@ WRONG: dict[str, tuple[Callable[[Made, Path], Path], str]] = {
     ),
     "other database": (
         lambda made, target: rewritten(made, target, database="postgresql"),
-        "The backup is of postgresql, and DATABASE_URL leads to sqlite",
+        "The backup is of postgresql, and DATABASE_URL points to sqlite",
     ),
 }
 
@@ -419,7 +419,7 @@ def test_offloads_in_a_bucket_are_restored_to_another_bucket_and_to_a_disk(
     file = tmp_path / "backup.tar.gz"
     printed = manage(env, "backup", str(file)).stdout
     assert "the database and 3 files" in printed
-    assert "What was offloaded to the bucket first is in it." in printed
+    assert "The offloaded results in the bucket first are in it." in printed
 
     conversation = next(iter(IN_BUCKET)).partition("/")[0]
     whole = {

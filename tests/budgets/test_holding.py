@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -240,17 +240,20 @@ def test_a_budget_deleted_during_an_answer_no_longer_applies_to_it(
     assert [row.used_tokens for row in BudgetPeriod.objects.all()] == [30]
 
 
-def test_a_new_day_has_a_new_daily_budget(alice: User, set_budget: SetBudget) -> None:
+def test_a_new_day_has_a_new_daily_budget_and_the_same_monthly_one(
+    alice: User, set_budget: SetBudget
+) -> None:
     set_budget("every_user", tokens=100)
     set_budget("every_user", "month", tokens=1_000)
-    assert spend(alice, ONE)
-    assert not spend(alice, ONE)
-    tomorrow = clock.now() + timedelta(days=1)
-    spender = spender_of(alice.pk)
-    hold(spender=spender, held=Hold(ONE, tomorrow))
-    assert {limit.period: limit.ends_at(tomorrow) > tomorrow for limit in spender.limits} == {
-        "day": True,
-        "month": True,
+    spender, today = spender_of(alice.pk), datetime(2026, 11, 15, 12, tzinfo=UTC)
+    hold(spender=spender, held=Hold(ONE, today))
+    with pytest.raises(ModelError):
+        hold(spender=spender, held=Hold(ONE, today))
+    hold(spender=spender, held=Hold(ONE, today + timedelta(days=1)))
+    assert set(BudgetPeriod.objects.values_list("starts_on", "held_tokens")) == {
+        (date(2026, 11, 1), 200),
+        (date(2026, 11, 15), 100),
+        (date(2026, 11, 16), 100),
     }
 
 
@@ -302,7 +305,7 @@ def test_at_80_percent_the_user_is_warned_once_in_the_period(alice: User, set_bu
     assert spend(alice, Amount(1, 0), warned)
     assert spend(alice, Amount(1, 0), warned)
     assert len(warned) == 1
-    assert warned[0].startswith("80 % of your budget of 1,000 tokens a day is used. It begins anew on ")
+    assert warned[0].startswith("80 % of your budget of 1,000 tokens a day is used. It is renewed on ")
 
 
 def test_a_warning_that_cannot_be_delivered_is_given_later(alice: User, set_budget: SetBudget) -> None:

@@ -146,7 +146,9 @@ async def test_a_summary_counts_and_an_exhausted_budget_prevents_its_model_call(
 
 
 @on_a_loop
-async def test_a_stopped_answer_releases_its_hold(alice: User, set_budget: SetBudget) -> None:
+async def test_a_stopped_answer_releases_its_hold_and_counts_its_usage(
+    alice: User, set_budget: SetBudget
+) -> None:
     slow = Behaviour(text="One two three four five six.", hold_after=4)
     async with chatting(alice, count=2, server=ModelServer(default=slow)) as chat:
         await in_database(set_budget)("every_user", tokens=10**6)
@@ -162,8 +164,9 @@ async def test_a_stopped_answer_releases_its_hold(alice: User, set_budget: SetBu
         run_id = asked.json()["run_id"]
         await chat.program.post(f"runs/{run_id}/stop")
         assert (await wait_for_end(chat.program, run_id))["status"] == "stopped"
-        row = await BudgetPeriod.objects.aget()
+        row, usage = await BudgetPeriod.objects.aget(), await Usage.objects.aget()
         assert row.held_tokens == 0
+        assert row.used_tokens == usage.input_tokens + usage.output_tokens > 100
 
 
 @on_a_loop

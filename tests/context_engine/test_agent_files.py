@@ -117,13 +117,13 @@ def test_a_date_in_a_hooks_parameters_is_read_as_text() -> None:
         ({"conversations": [{"id": str(UUID(int=7))}]}, "conversations.0.hooks"),
         ({"conversations": [{"id": str(UUID(int=7)), "hooks": [HOOK, HOOK]}]}, "conversations.0.hooks"),
         ({"conversations": [{"id": str(UUID(int=7)), "hooks": []}] * 2}, "conversations"),
-        ({"hooks": [calling({"at": "a\x00b"})]}, "hooks.0.action.params.at: it holds a character"),
-        ({"hooks": [calling({"at": [1, "\ud800"]})]}, "hooks.0.action.params.at.1: it holds a character"),
-        ({"hooks": [calling({"a\x00b": 1})]}, "hooks.0.action.params: it holds a character"),
-        ({"hooks": [calling({"at": float("inf")})]}, "hooks.0.action.params.at: it holds a number"),
+        ({"hooks": [calling({"at": "a\x00b"})]}, "hooks.0.action.params.at: it contains a character"),
+        ({"hooks": [calling({"at": [1, "\ud800"]})]}, "hooks.0.action.params.at.1: it contains a character"),
+        ({"hooks": [calling({"a\x00b": 1})]}, "hooks.0.action.params: it contains a character"),
+        ({"hooks": [calling({"at": float("inf")})]}, "hooks.0.action.params.at: it contains a number"),
         (
             {"hooks": [calling({"at": b"\xff"})]},
-            "hooks.0.action.params.at: it holds a value of the type bytes",
+            "hooks.0.action.params.at: it contains an unsupported value of type bytes",
         ),
     ],
 )

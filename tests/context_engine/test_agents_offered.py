@@ -43,7 +43,7 @@ def load(folder: Path, text: str) -> str:
         (ONE + "execution: {hooks: [{id: h, condition: {type: moon}, action: {type: log, message: x}}]}\n", "execution.hooks.0.condition"),
         (
             ONE + "execution: {hooks: [{id: h, condition: {type: always}, action: {type: module_action, module: moon, action: rise}}]}\n",
-            "execution.hooks.0.action: there is no action moon.rise; there are conversation.pin",
+            "execution.hooks.0.action: unknown action moon.rise; known actions: conversation.pin",
         ),
         (
             ONE + "execution: {hooks: [{id: h, condition: {type: always}, action: {type: module_action, action: conversation.rename}}]}\n",
@@ -149,11 +149,11 @@ def test_operators_create_agents_and_see_where_each_setting_comes_from(
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("context_policy", '{"keep_recnt": 7}', "there is no such setting"),
+        ("context_policy", '{"keep_recnt": 7}', "unknown setting"),
         ("context_policy", "[1]", "Enter fields"),
         ("hooks", '{"id": "x"}', "Enter a list"),
-        ("hooks", '[{"id": "x", "condition": {"type": "moon"}, "action": {"type": "log", "message": ""}}]', "Hook 1, condition: there is no type moon"),
-        ("hooks", '[{"id": "x", "condition": {"type": "always"}, "action": {"type": "module_action", "action": "a.b"}}]', "there is no action a.b"),
+        ("hooks", '[{"id": "x", "condition": {"type": "moon"}, "action": {"type": "log", "message": ""}}]', "Hook 1, condition: unknown type moon"),
+        ("hooks", '[{"id": "x", "condition": {"type": "always"}, "action": {"type": "module_action", "action": "a.b"}}]', "unknown action a.b"),
     ],
 )  # fmt: skip
 def test_an_invalid_form_is_refused_with_the_place_of_the_error(

@@ -157,7 +157,7 @@ async def test_a_failed_summary_model_is_reported_and_not_called_again(alice: Us
         await chat.ask("Which code has note 3?")
         row = await chat.work()
         assert row["status"] == "done"
-        assert "a failure of its own" in row["fallback_reason"]
+        assert "an internal error" in row["fallback_reason"]
         assert "QX-00" in row["summary"]
         assert row["is_extract"]
         events = await in_database(read_after)(UUID(chat.conversation), 0)
@@ -448,6 +448,6 @@ async def test_a_summary_replaced_by_a_clear_fails_with_a_sentence_and_its_calls
         assert cleared.status_code == 200, cleared.content
         standing = await chat.model_input()
         ended = await chat.work(asked["id"])
-        assert (ended["status"], ended["error"]) == ("failed", "Another summary took its place meanwhile.")
+        assert (ended["status"], ended["error"]) == ("failed", "Another summary has replaced this one.")
         assert ended["usage"]["input_tokens"] > 0
         assert await chat.model_input() == standing

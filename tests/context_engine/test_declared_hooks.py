@@ -89,7 +89,7 @@ def test_reloading_a_file_updates_its_hooks_and_keeps_disabled_ones_disabled(tmp
     [
         (HOOKS.replace("always", "moon"), "hooks.0.condition"),
         (HOOKS.replace("late", "wide"), "hooks: there are two with the id wide"),
-        (HOOKS.replace("{type: log, message: of the file}", "{type: module_action, action: moon.rise}"), "hooks.1.action: there is no action moon.rise"),
+        (HOOKS.replace("{type: log, message: of the file}", "{type: module_action, action: moon.rise}"), "hooks.1.action: unknown action moon.rise"),
     ],
 )  # fmt: skip
 def test_invalid_hooks_in_a_file_are_refused_with_their_place_and_nothing_is_loaded(
@@ -149,11 +149,11 @@ def test_values_that_the_database_cannot_store_are_refused_before_anything_is_lo
 WRONG = [
     (
         {"condition": {"type": "moon"}},
-        "condition: there is no type moon; there are context_pressure, turn_count,",
+        "condition: unknown type moon; known types: context_pressure, turn_count,",
     ),
     ({"on": "noon"}, "on: Input should be"),
     ({"condition": {"type": "turn_count"}}, "condition › count: Field required"),
-    ({"action": {"type": "module_action", "action": "a.b"}}, "there is no action a.b"),
+    ({"action": {"type": "module_action", "action": "a.b"}}, "unknown action a.b"),
 ]
 
 

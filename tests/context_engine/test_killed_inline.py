@@ -66,7 +66,7 @@ def statuses(alice: httpx2.Client, talk: str) -> list[str]:
     [
         ("{", "CONTEXT_POLICY is not valid JSON"),
         ("[1]", "CONTEXT_POLICY must be a JSON object"),
-        ('{"keep_recnt": 3}', "CONTEXT_POLICY: keep_recnt (environment): there is no such setting"),
+        ('{"keep_recnt": 3}', "CONTEXT_POLICY: keep_recnt (environment): unknown setting"),
         ('{"trigger": 7}', "CONTEXT_POLICY: trigger (environment): "),
     ],
 )

@@ -174,9 +174,7 @@ async def test_messages_cut_while_their_summary_is_pending_are_reported(alice: U
     async with chatting(alice, count=400, padding=30, **small) as chat:
         assert (await chat.ask())["message"]["status"] == "complete"
         told = await Event.objects.aget(type="run.notice")
-        assert (
-            "until its oldest messages are summarised, an extract of them stands in" in told.payload["text"]
-        )
+        assert "until its oldest messages are summarised, an extract replaces them" in told.payload["text"]
         contexts = [event.payload async for event in Event.objects.filter(type="context")]
         assert contexts
         assert all(context["left_out"] > 300 for context in contexts)

@@ -107,7 +107,7 @@ def test_the_checker_detects_a_badly_reported_error(error: dict[str, str] | None
 )
 def test_the_journal_detects_text_that_is_not_meant_for_clients(text: str) -> None:
     journal = Journal()
-    journal.scan("The database does not answer right now. Please try again.", "a frame")
+    journal.scan("The database is not available right now. Please try again.", "a frame")
     assert not journal.problems
     journal.scan(text, "a frame")
     assert journal.problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -65,9 +66,11 @@ def test_a_file_stored_again_while_the_former_one_is_deleted_stays(alice: User):
 def test_a_truncated_line_does_not_break_later_reads_of_the_context_file(alice: User):
     """A crash may leave the last line unfinished. An append must not raise errors in all later reads of the file."""
     conversation = new_conversation(alice)
-    path = f"{conversation.pk}/{offloads.CONTEXT_FILE}"
-    offloads.object_store().append(path, b'{"id": "a", "position": 0, "role": "user", "at": null, "par')
-    ConversationOffloads().offload_context(
-        str(conversation.pk), [text_message("user", "The ferry leaves at nine.")]
+    store, home = ConversationOffloads(), str(conversation.pk)
+    store.offload_context(home, [replace(text_message("user", "The ferry leaves at nine."), id="first")])
+    offloads.object_store().append(
+        f"{home}/{offloads.CONTEXT_FILE}", b'{"id": "truncated", "position": 1, "par'
     )
-    kept_ids(conversation.pk)
+    store.offload_context(home, [replace(text_message("user", "It leaves at ten on Sundays."), id="last")])
+    assert kept_ids(conversation.pk) == {"first", "last"}
+    assert "ten on Sundays" in store.read(home, "context")

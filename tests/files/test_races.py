@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 
 from chatapp.accounts.budgets import actions
 from chatapp.accounts.budgets.actions import Amount, Hold, hold
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
-from chatapp.accounts.budgets.selectors import limit_of, spender_of
+from chatapp.accounts.budgets.selectors import limit_of
 from chatapp.accounts.budgets.values import Spender
 from chatapp.accounts.models import User
 from chatapp.files.object_store import DiskStore
@@ -50,14 +49,3 @@ def test_walking_the_store_continues_while_a_conversation_is_deleted(tmp_path: P
     for number in {str(number) for number in range(20)} - {first, "0", "1"}:
         shutil.rmtree(tmp_path / number)
     list(found)
-
-
-def test_a_budget_shows_the_current_name_of_its_group(alice: User):
-    """The names of groups are cached with the budgets, so a change of `auth_group` must invalidate the cache."""
-    group = Group.objects.create(name="Interns")
-    alice.groups.add(group)
-    Budget.objects.create(scope="group", group=group, period="day", tokens=1_000)
-    assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Interns group's"]
-    group.name = "Students"
-    group.save()
-    assert [limit.whose for limit in spender_of(alice.pk).limits] == ["The Students group's"]

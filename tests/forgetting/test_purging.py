@@ -102,7 +102,9 @@ def test_the_command_reports_a_table_that_it_may_not_write(forgotten: None) -> N
         cursor.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain")
         cursor.execute("SET ROLE plain")
         try:
-            with pytest.raises(CommandError, match=r"Not every table was written .*: run this as the owner"):
+            with pytest.raises(
+                CommandError, match=r"Not every table was rewritten .*: run this as the owner"
+            ):
                 call_command("purge_deleted")
         finally:
             cursor.execute("RESET ROLE; DROP OWNED BY plain; DROP ROLE plain")

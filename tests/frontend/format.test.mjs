@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { endOfSentences, formatDone, formatTokens, goesSoon, groupByAge, plainText, quoted, revealHidden } from "../../static/app/js/format.js";
+import { endOfSentences, expiresSoon, formatDone, formatTokens, groupByAge, plainText, quoted, revealHidden } from "../../static/app/js/format.js";
 
 test("the done card counts summarizing, and counts it once", () => {
   assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 440 out");
@@ -24,13 +24,13 @@ test("whole sentences end behind their last sign, and begin with whatever stands
   assert.equal(whole("x".repeat(200_000)), "");
 });
 
-test("a chat is told to go within its last week, unless it is pinned", () => {
+test("a chat expires soon within its last week, unless it is pinned", () => {
   const now = new Date("2026-11-22T12:00:00Z");
   const inDays = (days) => new Date(now.getTime() + days * 86_400_000).toISOString();
-  assert.equal(goesSoon({ expires_at: inDays(6), pinned: false }, now), true);
-  assert.equal(goesSoon({ expires_at: inDays(8), pinned: false }, now), false);
-  assert.equal(goesSoon({ expires_at: inDays(1), pinned: true }, now), false);
-  assert.equal(goesSoon({ expires_at: null, pinned: false }, now), false);
+  assert.equal(expiresSoon({ expires_at: inDays(6), pinned: false }, now), true);
+  assert.equal(expiresSoon({ expires_at: inDays(8), pinned: false }, now), false);
+  assert.equal(expiresSoon({ expires_at: inDays(1), pinned: true }, now), false);
+  assert.equal(expiresSoon({ expires_at: null, pinned: false }, now), false);
 });
 
 test("what is read aloud has no marks of Markdown", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { localeOf, plural, t, toldWithoutAdvice } from "../../static/app/js/i18n.js";
+import { localeOf, plural, t, translateWithoutAdvice } from "../../static/app/js/i18n.js";
 
 test("values fill their places, numbers as the language writes them", () => {
   assert.equal(t("{used} of {budget} tokens", { used: 1234, budget: "2k" }), "1,234 of 2k tokens");
@@ -25,20 +25,20 @@ test("a number takes the form of its plural", () => {
 
 test("what the server says of a step of a plan is said in the language of the page, with what is in it", async () => {
   globalThis.document = { documentElement: { lang: "zh-hans" } };
-  const { told } = await import("../../static/app/js/i18n.js?chinese");
-  const spoken = (sentence) => assert.doesNotMatch(told(sentence), /[a-z]{3}/i, told(sentence));
+  const { translateServerText } = await import("../../static/app/js/i18n.js?chinese");
+  const spoken = (sentence) => assert.doesNotMatch(translateServerText(sentence), /[a-z]{3}/i, translateServerText(sentence));
   spoken("The planner: The model repeated the same tool call; it answers with what it has.");
   spoken("Step 2: The limit of tool steps was reached; the model answers with what it has.");
   spoken("No model's summary: the summary model's window is too small.");
   spoken("No usable plan was made (there are 40 steps; at most 20 are possible); answering without one.");
-  assert.equal(told("Step 2: Something new."), "步骤 2：Something new.");
+  assert.equal(translateServerText("Step 2: Something new."), "步骤 2：Something new.");
 });
 
 test("what happened to an answer long ago is said without what to do about it", async () => {
   const broke = "The connection to the model broke before the answer was finished; what it wrote so far is kept. Press Continue or Retry.";
-  assert.equal(toldWithoutAdvice(broke), "The connection to the model broke before the answer was finished.");
-  assert.equal(toldWithoutAdvice("It failed."), "It failed.");
+  assert.equal(translateWithoutAdvice(broke), "The connection to the model broke before the answer was finished.");
+  assert.equal(translateWithoutAdvice("It failed."), "It failed.");
   globalThis.document = { documentElement: { lang: "zh-hans" } };
   const chinese = await import("../../static/app/js/i18n.js?chinese");
-  assert.equal(chinese.toldWithoutAdvice(broke), "回答完成前与模型的连接中断。");
+  assert.equal(chinese.translateWithoutAdvice(broke), "回答完成前与模型的连接中断。");
 });

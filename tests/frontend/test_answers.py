@@ -99,7 +99,7 @@ def test_a_regenerated_answer_is_a_version_and_a_new_branch_can_start_at_any_ans
 
     first.get_by_role("button", name="More").click()
     page.get_by_role("menuitem", name="Branch from here").click()
-    expect(page.get_by_text("Your next message begins a branch of its own.")).to_be_visible()
+    expect(page.get_by_text("Your next message starts a new branch.")).to_be_visible()
     page.locator("#composer").fill("Go elsewhere")
     page.locator("#composer").press("Enter")
     expect(page.locator("article.is-assistant").last).to_contain_text("Elsewhere.")
@@ -149,7 +149,7 @@ def test_each_part_of_the_trace_fails_separately_and_can_be_retried(page: Page) 
     for refused in (TRACE, LIST, ONE):
         page.route(re.compile(refused), refuse)
         more.click()
-        page.get_by_role("menuitem", name="How it was made").click()
+        page.get_by_role("menuitem", name="How this answer was made").click()
         expect(told if refused == TRACE else steps, refused).to_have_count(1)
         page.get_by_role("tab", name="What the model saw").click()
         expect(told, refused).to_have_text("The database is away. Try again")

@@ -178,7 +178,7 @@ def test_a_tab_whose_chat_is_deleted_in_another_tab_says_so(page: Page) -> None:
     other.goto(page.url)
     expect(other.locator("article.is-user")).to_contain_text("Where is the ferry?")
     delete(page)
-    expect(other.locator("main")).to_contain_text("There is no such conversation.")
+    expect(other.locator("main")).to_contain_text("This conversation does not exist.")
     expect(other.locator(".row")).to_have_count(0)
     assert barriers(other) == []
     other.locator("main").get_by_role("button", name="New chat").click()

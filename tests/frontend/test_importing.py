@@ -110,7 +110,7 @@ def test_an_upload_resumes_by_itself_after_the_server_was_killed(
     dialog, parts = open_dialog(page), Parts(page)
     parts.breaks_at, parts.breaks = 3, service.kill
     choose(dialog, export)
-    expect(dialog.get_by_text("The connection is lost. Sending goes on when it is back.")).to_be_visible()
+    expect(dialog.get_by_text("The connection is lost. The upload resumes when it is back.")).to_be_visible()
     look_at_all_sizes(page)
     service.start()
     expect(dialog.get_by_text("1 chat with")).to_be_visible()

@@ -160,7 +160,7 @@ def test_approved_entries_are_remembered_and_rejected_ones_are_not(page: Page, a
     proposed.filter(has_text="Halcyon").get_by_role("button", name="Remember").click()
     expect(proposed).to_have_count(1)
     proposed.filter(has_text="Biscuit").get_by_role("button", name="Reject").click()
-    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    expect(page.get_by_text("There is nothing to review.")).to_be_visible()
     wait_for(lambda: found(alice, "boat"), what="the approved one is found")
     assert found(alice, "dog") == []
     assert waiting() == 0

@@ -149,7 +149,7 @@ def test_errors_of_the_memory_switch_and_the_context_panel_are_shown(page: Page)
     page.keyboard.press("Enter")
     panel = page.get_by_role("complementary", name="Context")
     panel.get_by_text("What the model sees").click()
-    expect(panel.get_by_text("It could not be loaded.")).to_be_visible()
+    expect(panel.get_by_text("The context could not be loaded.")).to_be_visible()
 
     page.goto("/memory")
     switch = page.get_by_role("switch", name="Pause memory")

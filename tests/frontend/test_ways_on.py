@@ -262,7 +262,7 @@ def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
         ]
     )
     expect(page.locator(".uploads")).to_contain_text("notes.txt")
-    expect(refusal.filter(has_text="moved.txt")).to_contain_text("This file cannot be read any more.")
+    expect(refusal.filter(has_text="moved.txt")).to_contain_text("This file can no longer be read.")
     say(page, "Without them")
     expect(page.locator("article.is-user")).to_have_text(re.compile("Without them"))
     expect(refusal).to_have_count(0)

@@ -108,16 +108,16 @@ test("what was sent is no longer on its way once its row is there, in a window t
   assert.deepEqual([thread(state).pending, thread(state).ids.length], [[], 5]);
 });
 
-test("the reader stays where they asked to be until they open the conversation anew, or come back to the newest", () => {
-  const sought = reduce(inWindow(), { type: "message/sought", id: ID, messageId: "m42" });
-  assert.deepEqual(thread(sought).sought, { messageId: "m42" });
-  assert.equal(thread(reduce(sought, { type: "conversation/opened", id: ID })).sought, null);
-  const back = reduce(sought, loaded(page(95, 99, { newer: null })));
-  assert.deepEqual(thread(back).sought, { messageId: null });
-  assert.equal(thread(reduce(back, loaded(page(95, 99, { newer: null })))).sought, null);
+test("the reader stays where they asked to be until they open the conversation again, or come back to the newest", () => {
+  const asked = reduce(inWindow(), { type: "message/sought", id: ID, messageId: "m42" });
+  assert.deepEqual(thread(asked).scrollTarget, { messageId: "m42" });
+  assert.equal(thread(reduce(asked, { type: "conversation/opened", id: ID })).scrollTarget, null);
+  const back = reduce(asked, loaded(page(95, 99, { newer: null })));
+  assert.deepEqual(thread(back).scrollTarget, { messageId: null });
+  assert.equal(thread(reduce(back, loaded(page(95, 99, { newer: null })))).scrollTarget, null);
 });
 
-test("what left before its summary is told where it ends, until a summary covers it", () => {
+test("what left before its summary is stated where it ends, until a summary covers it", () => {
   const parts = { summary: 40, history: 100 };
   const context = { used_tokens: 140, budget_tokens: 1000, parts, left_out: 3, left_out_last_position: 42, left_out_extract: true };
   const cut = reduce(inWindow(), event("context", 1, context));

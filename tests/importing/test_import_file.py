@@ -260,7 +260,9 @@ def test_a_truncated_file_is_imported_up_to_the_cut(alice: User, file: Path) -> 
     report = take_in(alice, file)
     assert (report.conversations, report.problem_count) == (1, 1)
     assert report.problems[0]["index"] == 1
-    assert report.problems[0]["reason"].startswith("From here on the file is no JSON: its end is missing")
+    assert report.problems[0]["reason"].startswith(
+        "The rest of the file is not valid JSON: the file is cut off"
+    )
 
 
 def test_both_parsers_read_a_list_alike(file: Path, monkeypatch: Any) -> None:
@@ -459,7 +461,7 @@ def test_reading_a_file_stops_at_a_conversation_without_an_end(
     report = take_in(alice, file)
     assert report.conversations == (2 if in_zip else 1)
     assert [(each["index"], each["reason"]) for each in report.problems] == [
-        (1, "It is too large, and what follows it was not read.")
+        (1, "It is too large, and the rest of the file was not read.")
     ]
 
 
@@ -473,7 +475,7 @@ def test_only_the_shown_branch_of_too_many_is_kept(alice: User, file: Path, monk
     report = take_in(alice, write(file, chatgpt(conversation_id="more", title="More")))
     chat = Conversation.objects.get(title="More")
     assert (chat.messages.count(), chat.branches.count()) == (3, 1)
-    assert report.left_out["versions beside what is shown, in chats with too many of them"] == 3
+    assert report.left_out["versions that are not shown, in chats with too many branches"] == 3
 
 
 def test_a_long_chain_of_nested_answers_is_read(alice: User, file: Path) -> None:
@@ -505,7 +507,7 @@ def test_the_command_reports_what_it_imported(alice: User, file: Path) -> None:
     told = out.getvalue()
     assert "Imported 1 conversations with 6 messages of chatgpt." in told
     assert "Left out: steps of tools (1)." in told
-    assert "number 2: It is no conversation of a program that is known here." in told
+    assert "number 2: It is not a conversation in a supported format." in told
     out = io.StringIO()
     call_command("import_conversations", alice.email, str(path), stdout=out)
     assert "1 were here already." in out.getvalue()

@@ -65,9 +65,7 @@ def test_an_upload_is_imported_after_the_response(alice_client: Client) -> None:
     done = now_as(alice_client, made["id"])
     assert (done["state"], done["progress"], done["source"], done["error"]) == ("done", 1.0, "chatgpt", "")
     assert (done["conversations"], done["messages"], done["known"]) == (2, 8, 0)
-    assert done["problems"] == [
-        {"index": 1, "reason": "It is no conversation of a program that is known here."}
-    ]
+    assert done["problems"] == [{"index": 1, "reason": "It is not a conversation in a supported format."}]
     assert done["left_out"] == {
         "images and other files": 1, "steps of tools": 1, "steps of tools, and reasoning": 1,
     }  # fmt: skip
@@ -130,8 +128,8 @@ def test_an_unavailable_database_does_not_end_an_import(
 @pytest.mark.parametrize(
     ("content", "state", "told"),
     [
-        (b"PK\x05\x06" + bytes(18), "failed", "The zip holds no conversations.json."),
-        (b"hello", "done", "From here on the file is no JSON"),
+        (b"PK\x05\x06" + bytes(18), "failed", "The zip contains no conversations.json."),
+        (b"hello", "done", "The rest of the file is not valid JSON"),
     ],
     ids=["zip", "text"],
 )

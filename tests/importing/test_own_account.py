@@ -274,7 +274,7 @@ def test_existing_agents_and_prompts_stay_and_invalid_ones_are_counted(
     Agent.objects.create(owner=bob, name="Librarian", system_prompt="Bob's own")
     report = take_in(bob, path)
     assert report.left_out["agents that cannot be read"] == 1
-    assert report.left_out["settings of agents that are not to be had here"] == 2
+    assert report.left_out["agent settings not available here"] == 2
     assert report.left_out["prompts that cannot be read"] == 4
     named = dict(Agent.objects.filter(owner=bob).values_list("name", "system_prompt"))
     assert named == {"Librarian": "Bob's own", "Other": ""}

@@ -147,13 +147,13 @@ def test_a_chat_in_the_trash_is_reported_instead_of_copied(
     ("change", "reason"),
     [
         ({"version": 2}, "newer version"),
-        ({"branches": {}}, "which branches"),
-        ({"branches": {"a": [["b"]]}}, "where its branches begin"),
-        ({"branches": {"a": [["b", 3]]}}, "a branch that it does not have|begins in one"),
-        ({"messages": [{"role": "robot", "status": "complete", "kind": "message"}]}, "no message has"),
+        ({"branches": {}}, "list its branches"),
+        ({"branches": {"a": [["b"]]}}, "where its branches start"),
+        ({"branches": {"a": [["b", 3]]}}, "an unknown branch"),
+        ({"messages": [{"role": "robot", "status": "complete", "kind": "message"}]}, "unknown role"),
         (
             {"messages": [{"role": "user", "status": "complete", "kind": "message", "position": -1}]},
-            "A number",
+            "a number",
         ),
     ],
     ids=str,

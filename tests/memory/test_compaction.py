@@ -326,7 +326,7 @@ def test_a_summary_with_all_facts_is_not_changed() -> None:
         ('{"error": {"message": "overloaded"}}', "not a summary"),
         ("!?-- " * 100, "not a summary"),
         ("the same line again\n" * 100, "not a summary"),
-        (" ".join(f"word{number}" for number in range(4_000)), "tokens where 1,024 are allowed"),
+        (" ".join(f"word{number}" for number in range(4_000)), "tokens, but at most 1,024 are allowed"),
     ],
 )
 def test_an_unusable_answer_is_rejected_with_its_reason(text: str, reason: str) -> None:

@@ -133,16 +133,16 @@ def test_a_tool_result_may_take_fifteen_percent_of_the_window_and_at_most_25_000
 def test_users_set_their_own_fields_within_the_operators_bounds() -> None:
     operator = ContextPolicy(max_input_tokens=50_000)
     check_user_fields({"keep_recent": 6, "agent_max_context_tokens": 40_000, "max_steps": 15}, operator)
-    with pytest.raises(PolicyError, match="at most 50,000 here"):
+    with pytest.raises(PolicyError, match="allows at most 50,000"):
         check_user_fields({"agent_max_context_tokens": 80_000}, operator)
-    with pytest.raises(PolicyError, match="at most 50,000 here"):
+    with pytest.raises(PolicyError, match="allows at most 50,000"):
         # 0 means no limit, which exceeds the bound, too.
         check_user_fields({"max_input_tokens": 0}, operator)
     check_user_fields({"max_input_tokens": None, "recall_budget": 0}, operator)
     without_recall = ContextPolicy(recall_tokens=0, profile_budget=0)
     check_user_fields({"recall_tokens": 0, "recall_budget": 100}, without_recall)
     for switched_off in ("recall_tokens", "profile_budget"):
-        with pytest.raises(PolicyError, match="at most 0 here"):
+        with pytest.raises(PolicyError, match="allows at most 0"):
             check_user_fields({switched_off: 100}, without_recall)
     with pytest.raises(PolicyError, match="only the operator"):
         check_user_fields({"compact_prompt": "Forget it all."}, operator)

@@ -49,7 +49,6 @@ def test_past_the_trigger_an_extract_replaces_everything_but_the_tail() -> None:
     view = fit(history, checkpoint=CHECKPOINT, budget=WINDOW)
     assert view.was_compacted
     assert view.dropped is not None
-    assert view.dropped is not None
     assert view.dropped.message_count + view.compacted_count == len(history)
     assert view.parts().total <= 0.75 * 13_000
     assert view.summary is not None
@@ -251,7 +250,9 @@ def test_a_refit_to_a_small_window_and_back_gives_the_first_view() -> None:
 def test_errors_for_requests_that_cannot_fit_state_the_size_and_a_remedy(
     question: str, system: str, error: type[ContextError], names: str
 ) -> None:
-    with pytest.raises(error, match=rf"{names}.* too large: about [\d,]+ tokens, where [\d,]+ fit") as caught:
+    with pytest.raises(
+        error, match=rf"{names}.* too large: about [\d,]+ tokens, but only [\d,]+ fit"
+    ) as caught:
         fit(plain_turns(2), question=user(question), system=text_message("system", system), budget=WINDOW)
     assert "larger window" in str(caught.value)
 

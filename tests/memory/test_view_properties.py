@@ -129,8 +129,6 @@ def test_compaction_always_ends(
         assert plan.last_position >= plan.first_position
         assert plan.message_count + plan.kept_count == len(loaded)
         checkpoint = _summarise(loaded, checkpoint, plan.last_position, policy, summariser)
-        view = fit(loaded, policy=policy, budget=budget)
-        assert view.messages()[-1].text == "What now?"
     assert plan is None
 
 

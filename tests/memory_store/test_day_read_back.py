@@ -40,5 +40,5 @@ def test_a_day_that_is_sent_back_unchanged_changes_nothing(alice: User, api_clie
     before = dict(MemoryEntry.objects.values_list("pk", "text"))
     markdown = client.get(f"/api/v1/memory/days/{day}").json()["markdown"]
     answer = client.put(f"/api/v1/memory/days/{day}", markdown, content_type="text/markdown")
-    assert answer.status_code == 200, answer.content  # not 422 "The Markdown names an entry twice."
+    assert answer.status_code == 200, answer.content  # not 422 "The Markdown refers to an entry twice."
     assert dict(MemoryEntry.objects.values_list("pk", "text")) == before

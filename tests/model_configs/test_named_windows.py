@@ -56,7 +56,7 @@ def test_a_named_window_applies_to_its_conversation_at_once_and_to_all_if_repeat
     note(config, first, "run 2")
     assert (window_of(config, first), window_of(config, second), window_of(config)) == (NAMED, NAMED, NAMED)
     assert "9000 tokens again" in caplog.text
-    assert "2 times; believed until" in describe_named_window(config.named_window, clock.now())
+    assert "2 times; used until" in describe_named_window(config.named_window, clock.now())
 
 
 def test_a_named_window_expires_after_a_day(config: ModelConfig, conversations: list[Conversation]) -> None:
@@ -88,7 +88,7 @@ def test_the_admin_panel_shows_a_named_window(
     for number, conversation in enumerate(conversations):
         note(config, conversation, f"run {number}")
     page = admin_client.get(f"/admin/chatapp/modelconfig/{config.pk}/change/").content.decode()
-    assert "The provider named a window of 9,000, 2 times; believed until" in page
+    assert "The provider reported a window of 9,000, 2 times; used until" in page
 
 
 def test_the_fast_model_of_the_environment_has_a_window_of_its_own(db: None, settings: object) -> None:

@@ -386,18 +386,24 @@ def test_a_repeated_request_stores_its_instructions_once(
     assert roles == [*(["user", "assistant"] * is_continued), "system", "user", "assistant"]
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter", "a reason of its own"])
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("length", "max_output_tokens"),
+        ("content_filter", "content_filter"),
+        ("a reason of its own", "max_output_tokens"),
+    ],
+)
 def test_a_truncated_or_filtered_answer_is_incomplete(
-    service: Service, model: ModelServer, guest: str, reason: str
+    service: Service, model: ModelServer, guest: str, reason: str, told: str
 ) -> None:
     model.script(Behaviour(text="Half of", finish_reason=reason))
     mine = client_of(service, guest)
     made = mine.responses.create(model="test-model", input="Hello")
-    again = mine.responses.retrieve(made.id)
-    for response in (made, again):
+    for response in (made, mine.responses.retrieve(made.id)):
         assert response.status == "incomplete"
         assert response.incomplete_details
-        assert response.incomplete_details.reason == again.incomplete_details.reason
+        assert response.incomplete_details.reason == told
 
 
 def at_once(call: Callable[[], Any], times: int = 4) -> list[Any]:

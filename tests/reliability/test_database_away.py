@@ -149,10 +149,10 @@ def test_without_postgresql_clients_get_an_error_and_nothing_is_lost(
             page, ready = (each.result() for each in pages)
     error = refused.json()["error"]
     assert (refused.status_code, error["code"]) == (503, "unavailable")
-    assert error["message"] == "The database does not answer right now. Please try again."
+    assert error["message"] == "The database is not available right now. Please try again."
     assert (told["code"], told["client_id"]) == ("unavailable", key)
     assert page.status_code == 503
-    assert "The database does not answer right now." in page.text
+    assert "The database is not available right now." in page.text
     assert (ready.status_code, ready.json()["checks"]["database"] == "ok") == (503, False)
 
     assert alice.wait_for_end(sent["run_id"])["status"] == "complete"

@@ -93,7 +93,7 @@ def test_a_compaction_whose_message_was_lost_is_found_by_the_sweep(
 
 
 UNUSABLE = {
-    "down": (ERRORS["server"](), "a failure of its own"),
+    "down": (ERRORS["server"](), "an internal error"),
     "wrong key": (ERRORS["wrong_key"](), "its key is not accepted"),
     "empty": (says(""), "nothing"),
     "a refusal": (says("I'm sorry, but I can't help with that."), "not a summary"),

@@ -1,32 +1,33 @@
 """Odd input to memory/dates.py and memory/extractive.py."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from chatapp.accounts.models import User
-from memory.dates import find_dates
-from tests.servers.waiting import PATIENCE_S
+from chatapp.recall.analysis import vocabulary
+from memory.date_spans import DateSpan
+from memory.dates import Dates, find_dates
+from memory.extractive import STRONG_FACT, find_facts
+from memory.quotes import Quotes
 
-ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2026, 11, 27)
 Clients = Callable[[User], Client]
 
 
 @pytest.mark.parametrize("text", ["0000年", "零零零零年", "MAC 00:1A, batch 0000年"])
-def test_a_year_zero_does_not_raise(text: str):
-    find_dates(text, TODAY)
+def test_a_year_zero_is_no_date(text: str):
+    assert find_dates(text, TODAY) == Dates()
 
 
-def test_a_long_number_beside_a_month_does_not_raise():
+@pytest.mark.parametrize("text", ["The result of March is ", "in March "])
+def test_a_long_number_beside_a_month_is_not_part_of_the_date(text: str):
     """`int` refuses to parse more than 4,300 digits."""
-    find_dates("The result of March is " + "7" * 5_000, TODAY)
-    find_dates("in March " + "7" * 5_000, TODAY)
+    found = find_dates(text + "7" * 5_000, TODAY)
+    assert found == find_dates("in March", TODAY)
+    assert found.spans[0] == DateSpan(date(2026, 3, 1), date(2026, 3, 31), 1.0)
 
 
 def test_searching_for_a_year_zero_is_answered(alice: User, api_client: Clients):
@@ -44,12 +45,12 @@ def test_proposing_to_forget_with_a_year_zero_is_answered(alice: User, api_clien
     assert asked.status_code < 500
 
 
-@pytest.mark.parametrize("text", ["/", "A-"])
-def test_facts_of_a_message_of_ordinary_length_are_found_in_bounded_time(text: str):
-    """Forgetting finds the facts of each message that it deletes. `re` holds the GIL: during a slow match the process
-    answers no other request, and the removal would be retried forever."""
-    program = (
-        "from memory.quotes import Quotes\nfrom chatapp.recall.analysis import vocabulary\n"
-        f"Quotes([({text!r} * 100_000)[:100_000]], vocabulary)"
-    )
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=PATIENCE_S, check=True)
+@pytest.mark.parametrize("run", ["/", "A-"])
+def test_facts_beside_a_long_run_of_characters_are_found(run: str):
+    """Forgetting finds the facts of each message that it deletes. A pattern that is slow here would take hours, and
+    `re` holds the GIL: the process would answer no other request."""
+    text = f"My order is INV-4711 {(run * 100_000)[:100_000]} and my code is QX-00017."
+    strong = [fact for fact, weight in find_facts(text).items() if weight >= STRONG_FACT]
+    assert strong == ["INV-4711", "QX-00017"]
+    quotes = Quotes([text], vocabulary)
+    assert [quotes.are_in(f"It is {fact}!") for fact in (*strong, "QX-0001")] == [True, True, False]

@@ -2,7 +2,8 @@ from datetime import date
 
 import pytest
 
-from memory.dates import find_dates
+from memory.date_spans import DateSpan
+from memory.dates import Dates, find_dates
 from memory.passages import split_passages
 from memory.questions import QuestionReader
 from memory.sessions import find_session
@@ -439,11 +440,15 @@ def test_the_first_and_the_last_conversation_are_understood(question: str, sessi
     assert find_session(question) == session
 
 
-@pytest.mark.parametrize(
-    "question", ["may I march on?", "February 31, 2023", "9999-12-31 x", "room 2022b", ""]
-)
-def test_invalid_dates_do_not_raise(question: str):
-    find_dates(question, TODAY)
+@pytest.mark.parametrize("question", ["who may join the march?", "9999-12-31 x", "room 2022b", ""])
+def test_what_is_no_date_is_ignored(question: str):
+    assert find_dates(question, TODAY) == Dates()
+
+
+def test_a_day_that_does_not_exist_leaves_its_year():
+    assert find_dates("February 31, 2023", TODAY).spans == (
+        DateSpan(date(2023, 1, 1), date(2023, 12, 31), 0.5),
+    )
 
 
 def test_pieces_add_up_to_the_text():

@@ -94,7 +94,7 @@ def test_an_endpoint_that_is_down_is_called_once_and_reported_in_log_and_metrics
         assert "greyhound" in recalled(alice, "What about the greyhound?")
         assert "greyhound" in recalled(alice, "And the greyhound?")
     assert len(server.requests) == asked + 1
-    assert "recall goes by the words alone" in caplog.text
+    assert "searching by words only" in caplog.text
     assert resting() == 1
     embedding._health.rests_until = 0.0
     assert resting() == 0

@@ -78,7 +78,7 @@ def test_the_doctor_reports_missing_default_tools(transactional_db, settings, ca
     settings.DEFAULT_TOOLS = ["clock", "clokc"]
     with pytest.raises(SystemExit):
         call_command("doctor")
-    assert "DEFAULT_TOOLS names what is not there: clokc" in capsys.readouterr().out
+    assert "DEFAULT_TOOLS contains unknown tools: clokc" in capsys.readouterr().out
 
 
 def test_the_doctor_reports_a_newer_schema_but_ignores_removed_packages(transactional_db, capsys):
@@ -131,5 +131,5 @@ def test_the_doctor_continues_if_the_database_is_down_or_has_no_tables(tmp_path,
 def test_an_argument_that_is_not_utf_8_is_refused_in_one_sentence(tmp_path):
     typed = os.fsdecode(b"al\xffice@example.com")
     done = run_manage({"DATA_DIR": str(tmp_path)}, "create_token", typed, is_forked=False)
-    told = "This is not UTF-8, as arguments have to be: al\\xffice@example.com\n"
+    told = "Arguments must be UTF-8; these are not: al\\xffice@example.com\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", told)

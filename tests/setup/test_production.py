@@ -30,14 +30,14 @@ def test_a_missing_worker_is_reported_until_one_starts_and_works(start_service, 
     alone = run_manage(service.env, "doctor")
     assert alone.returncode == 1
     assert "Redis answers, but no worker does" in alone.stdout
-    assert "BROKEN beat: none has reported within" in alone.stdout
+    assert "FAILED beat: none has reported within" in alone.stdout
     client = service.client()
     checks = client.get("/readyz").json()
     assert (checks["status"], checks["checks"]["worker"]) == ("degraded", "missing")
     assert not ask_as_compose_does(service.env)
     worker = start_worker(service)
     assert ask_as_compose_does(service.env)
-    assert "well   broker: Redis, 1 worker" in run_manage(service.env, "doctor").stdout
+    assert "ok     broker: Redis, 1 worker" in run_manage(service.env, "doctor").stdout
     start_beat(service)
     worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded")
     wait_for(lambda: client.get("/readyz").json()["status"] == "ok", what="a worker and a beat are known")

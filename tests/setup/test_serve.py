@@ -64,7 +64,7 @@ def test_a_port_in_use_is_reported_in_one_sentence(tmp_path):
 def test_an_invalid_host_name_is_reported_in_one_sentence(tmp_path, host):
     refused = serve("--port", "0", "--host", host, DATA_DIR=str(tmp_path))
     assert refused.returncode == 1
-    assert refused.stderr.startswith(f"{host} is no address of this machine (")
+    assert refused.stderr.startswith(f"{host} is not an address of this machine (")
     assert refused.stderr.endswith("): set HOST or --host.\n")
     assert len(refused.stderr.splitlines()) == 1
 

@@ -242,7 +242,7 @@ def send_import(admin_client, text):
     [
         ("just words", "not a YAML mapping"),
         ("name: x\nmode: dream", "mode: "),
-        ("name: x\ncontext_policy: {keep_recnt: 1}", "there is no such setting"),
+        ("name: x\ncontext_policy: {keep_recnt: 1}", "unknown setting"),
     ],
 )
 def test_an_invalid_agent_file_is_refused_with_the_invalid_field(admin_client, text, told):

@@ -19,6 +19,7 @@ from chatapp.files.offloads import offloader
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.recall.actions.indexing import index_entry
+from chatapp.runs.models import ToolCall
 from memory.types import ToolResultPart
 from tests.context_engine.turns_by_hand import Turn, ask, import_notes
 
@@ -104,14 +105,29 @@ def test_results_offloaded_by_another_branch_cannot_be_read_or_listed(
     assert str(result.pk) not in _text(caller_of(later), "list")
 
 
-def test_a_result_stored_again_by_another_branch_can_be_read_there(
+def test_a_result_stored_again_by_another_branch_can_be_read_in_both(
     branches: tuple[Turn, Turn, Turn],
 ) -> None:
-    """Both branches may store the same old result if their requests have no room for it."""
-    _, _, later = branches
-    offload(str(later.question.conversation_id), later)
+    """Both branches may store the same old result if their requests have no room for it. It belongs to the branch that
+    stored it last, and an earlier branch keeps the access that a result of its own call gives."""
+    first, _, later = branches
     result = Offload.objects.get(kind=Offload.Kind.RESULT)
-    assert SECRET in _text(caller_of(later), str(result.pk))
+    ToolCall.objects.create(
+        run_id=first.run_id,
+        step=1,
+        ordinal=1,
+        call_id="call_1",
+        name="fetch",
+        state=ToolCall.State.DONE,
+        is_idempotent=True,
+        result=[{"type": "tool_result", "text": f"stored as {result.pk}"}],
+        requested_at=clock.now(),
+    )
+    with pytest.raises(ToolFailure):
+        _text(caller_of(later), str(result.pk))
+    offload(str(later.question.conversation_id), later)
+    for turn in (first, later):
+        assert SECRET in _text(caller_of(turn), str(result.pk))
 
 
 def test_messages_that_left_the_context_of_another_branch_cannot_be_read(

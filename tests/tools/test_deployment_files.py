@@ -98,7 +98,7 @@ def stored():
 
 def test_one_file_creates_models_servers_agents_hooks_and_groups(apply):
     printed = apply(DEPLOYMENT)
-    assert "6 created, 0 changed, 0 as they were." in printed
+    assert "6 created, 0 changed, 0 unchanged." in printed
     assert "not in the file, left as it is: Demo" in printed
     large = ModelConfig.objects.get(name="Large")
     assert (large.is_default, large.fast_model.name, large.context_size) == (True, "Small", 64_000)
@@ -141,14 +141,14 @@ def test_applying_a_file_again_changes_nothing(apply):
     apply(DEPLOYMENT)
     before = stored()
     printed = apply(DEPLOYMENT)
-    assert "0 created, 0 changed, 6 as they were." in printed
+    assert "0 created, 0 changed, 6 unchanged." in printed
     assert stored() == before
 
 
 def test_a_key_with_surrounding_whitespace_is_not_changed_by_a_second_run(apply, monkeypatch):
     monkeypatch.setenv("LARGE_KEY", f" {KEY}\n")
     apply(DEPLOYMENT)
-    assert "0 created, 0 changed, 6 as they were." in apply(DEPLOYMENT)
+    assert "0 created, 0 changed, 6 unchanged." in apply(DEPLOYMENT)
     assert encryption.decrypt(ModelConfig.objects.get(name="Large").api_key_encrypted) == KEY
 
 
@@ -196,7 +196,7 @@ def test_changes_are_printed_by_field_and_fields_not_in_the_file_are_kept(apply)
         "hooks:", "~ long", "enabled: yes → no",
         'condition: {"type": "message_count", "threshold": 500} → {"type": "message_count", "threshold": 900}',
         "groups:", "~ Lawyers", "retention_days: 3650 → none",
-        "0 created, 4 changed, 0 as they were.",
+        "0 created, 4 changed, 0 unchanged.",
     ]  # fmt: skip
     large, agent = ModelConfig.objects.get(name="Large"), Agent.objects.get()
     assert (large.context_size, large.model_id, large.context_policy) == (
@@ -284,7 +284,7 @@ REFUSED = [
                 }
             ]
         },
-        "hooks.0.action: there is no action conversation.burn",
+        "hooks.0.action: unknown action conversation.burn",
     ),
     ({"groups": [{"name": "New", "retention_days": -1}]}, "groups.0.retention_days: "),
     ({"groups": [{"name": "New", "members": []}]}, "groups.0.members: is not known here."),
@@ -307,9 +307,9 @@ def test_an_invalid_file_is_refused_with_the_place_and_nothing_is_stored(apply, 
 
 def test_a_stored_key_is_not_sent_to_another_address(apply):
     apply(DEPLOYMENT)
-    with pytest.raises(CommandError, match=r"models\.0\.api_key: the address is another one"):
+    with pytest.raises(CommandError, match=r"models\.0\.api_key: the address has changed"):
         apply({"models": [{"name": "Large", "base_url": "https://evil.example.com/v1"}]})
-    with pytest.raises(CommandError, match=r"mcp_servers\.0\.headers: the address is another one"):
+    with pytest.raises(CommandError, match=r"mcp_servers\.0\.headers: the address has changed"):
         apply({"mcp_servers": [{"name": "wiki", "url": "https://evil.example.com/mcp"}]})
 
 
@@ -319,7 +319,7 @@ def test_the_endpoint_of_a_model_from_the_environment_cannot_be_changed(apply, s
     apply({"models": [{"name": "env-model", "model_id": "env-model", "context_size": 9_000}]})
     assert ModelConfig.objects.get(name="env-model").context_size == 9_000
     for field in ({"model_id": "other"}, {"api_key": "${LARGE_KEY}"}):
-        with pytest.raises(CommandError, match="belongs to the environment"):
+        with pytest.raises(CommandError, match="comes from the environment"):
             apply({"models": [{"name": "env-model"} | field]})
 
 

@@ -166,7 +166,7 @@ async def test_a_name_that_resolves_to_a_metadata_address_is_always_refused():
     async def resolve(host, port):
         return ["169.254.169.254"]
 
-    with pytest.raises(McpProblem, match="never asked"):
+    with pytest.raises(McpProblem, match="always forbidden"):
         await list_tools(McpEndpoint("cloud", "http://cloud.example/mcp", is_own=True), resolve)
 
 

@@ -317,7 +317,7 @@ def test_load_agents_sets_tools_servers_and_memory(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
-    [("clock", "clok", "there is no tool clok"), ("books", "boks", "no MCP server boks")],
+    [("clock", "clok", "unknown tool clok"), ("books", "boks", "no MCP server boks")],
 )
 def test_load_agents_stores_nothing_if_a_tool_or_server_is_unknown(tmp_path, old, new, said):
     McpServer.objects.create(name="books", url="http://203.0.113.7/mcp")

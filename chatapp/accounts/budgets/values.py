@@ -77,7 +77,7 @@ class Limit:
         whose = self.whose[0].lower() + self.whose[1:]
         return (
             f"{WARN_AT_PERCENT} % of {whose} budget of {self.amount} is used. "
-            f"It begins anew on {_written(self.ends_at(now))}."
+            f"It is renewed on {_written(self.ends_at(now))}."
         )
 
 

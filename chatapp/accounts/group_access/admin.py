@@ -18,6 +18,6 @@ class KeepsRestrictions(admin.ModelAdmin):  # type: ignore[type-arg]  # not gene
 
     def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> Any:
         *found, protected = super().get_deleted_objects(objs, request)
-        told = gettext("%(access)s: nothing else is in this list, and an empty one means everything")
+        told = gettext("%(access)s: this is the only item of the list, and an empty list allows everything")
         emptied = [told % {"access": access} for access in lists_emptied_without(objs)]
         return *found, [*protected, *emptied]

@@ -13,14 +13,14 @@ class GroupAccess(Model):
         "chatapp.ModelConfig",
         blank=True,
         related_name="+",
-        help_text="Its members may use these alone; none chosen: all. Of several groups with a list, all their lists.",
+        help_text="Members may use only these; if none is chosen, all. Lists of several groups are combined.",
     )
     agents = ManyToManyField(
         "chatapp.Agent",
         blank=True,
         related_name="+",
         limit_choices_to={"owner": None},
-        help_text="The same for agents. The assistant without an agent, and agents of one's own, are for everybody.",
+        help_text="The same for agents. The assistant without an agent, and users' own agents, are open to everybody.",
     )
 
     class Meta:

@@ -35,7 +35,7 @@ class InvitationShape(Shape):
 
 class CreatedInvitation(InvitationShape):
     link: str | None = Field(
-        description="To be handed over; null where it was mailed. It is shown this once: a repeat with the same "
+        description="The link to hand over; null if it was mailed. It is shown only once: a repeat with the same "
         "`Idempotency-Key` has null."
     )
 

@@ -42,7 +42,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     chooses_tools = forms.BooleanField(
         label=_("Its own choice of tools"),
         required=False,
-        help_text=_("Without it, its answers have what DEFAULT_TOOLS says and the MCP servers for everyone."),
+        help_text=_("If off, its answers use the tools of DEFAULT_TOOLS and the MCP servers for everyone."),
     )
     tools = forms.MultipleChoiceField(
         label=_("Tools"),
@@ -146,7 +146,10 @@ class AgentAdmin(KeepsRestrictions, SentAtOnce):
         shown = ("effective_policy",) if obj else ()
         return (
             (None, {"fields": ("name", "model", "mode", "enabled")}),
-            (_("What it says"), {"fields": ("system_prompt", "greeting", "temperature", "timeout_s")}),
+            (
+                _("Instructions and answers"),
+                {"fields": ("system_prompt", "greeting", "temperature", "timeout_s")},
+            ),
             (_("Tools"), {"fields": ("chooses_tools", "tools", "mcp_servers")}),
             (_("Memory"), {"fields": ("uses_memory", "shares_memory")}),
             (_("Context"), {"fields": ("context_policy", "hooks", *shown)}),

@@ -52,7 +52,7 @@ def _in_plain_words(message: str, *, is_only_one: bool) -> str:
         return translate_sentence(message)
     steps = [step for step in found[2].split(".") if step and step not in _TYPES]
     if wrong := _UNKNOWN_TYPE.fullmatch(found[3]):
-        problem = gettext("there is no type %(type)s; there are %(types)s") % {
+        problem = gettext("unknown type %(type)s; known types: %(types)s") % {
             "type": wrong[1],
             "types": wrong[2].replace("'", ""),
         }
@@ -75,11 +75,11 @@ PARTS = (
         "text",
         gettext_noop("Its name. A hook of the same name of an agent or a conversation replaces it there."),
     ),
-    Part("on", "choice", gettext_noop("When it looks."), "turn_end", ("turn_start", "turn_end")),
+    Part("on", "choice", gettext_noop("When the hook runs."), "turn_end", ("turn_start", "turn_end")),
     Part(
         "condition",
         "choice",
-        gettext_noop("What has to hold."),
+        gettext_noop("The condition."),
         "always",
         ("context_pressure", "turn_count", "tool_calls", "message_count", "always"),
     ),

@@ -78,7 +78,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         moves = "url" in self.changed_data and bool(self.instance.headers_encrypted)
         if moves and not cleaned.get("headers") and not cleaned.get("remove_headers"):
-            told = gettext("The address is another one: enter the headers for it, or remove the stored ones.")
+            told = gettext("The address has changed: enter its headers, or remove the stored ones.")
             self.add_error("headers", told)
         return cleaned
 

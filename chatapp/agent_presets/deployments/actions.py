@@ -55,7 +55,7 @@ from memory.policy import check_written
 BY_COMMAND = "manage.py apply"
 ENDPOINT = ("model_id", "base_url")
 NO_COLUMNS = ("api_key", "api_key_env", "fast_model", "default")
-OF_THE_ENVIRONMENT = "belongs to the environment (LLM_MODEL), which would undo a change"
+OF_THE_ENVIRONMENT = "comes from the environment (LLM_MODEL), which would overwrite a change"
 OF_THE_DEMO = "the Demo model has none"
 
 
@@ -192,7 +192,7 @@ class _Applied:
                 raise DeploymentProblem(f"{place}.{changed[0]}", fixed)
         if has_moved and row.api_key_encrypted and not declared.api_key:
             # The stored key could be sent to a stranger there.
-            raise DeploymentProblem(f"{place}.api_key", "the address is another one, so its key is needed")
+            raise DeploymentProblem(f"{place}.api_key", "the address has changed, so its key is required")
         if not differs:
             return None
         changes.append(describe_change("api_key", "", "", is_new=is_new, is_hidden=True))
@@ -211,7 +211,7 @@ class _Applied:
             row.clean_fields()
         if former_url != row.url and row.headers_encrypted and "headers" not in given:
             raise DeploymentProblem(
-                f"{place}.headers", "the address is another one, so its headers are needed"
+                f"{place}.headers", "the address has changed, so its headers are required"
             )
         has_headers = "headers" in given and (_headers_of(row) != declared.headers)
         if has_headers:

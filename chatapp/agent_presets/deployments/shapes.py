@@ -21,14 +21,16 @@ class DeploymentIn(Body):
         default={},
         max_length=100,
         json_schema_extra={"additionalProperties": False},
-        description="What `${NAME}` and `api_key_env` stand for. Never told again.",
+        description="The values of `${NAME}` and `api_key_env`. They are never returned.",
     )
     dry_run: bool = False
 
 
 class FieldChange(Shape):
     field: str
-    before: str | None = Field(description="In words, shortened; null in something new, and of secrets.")
+    before: str | None = Field(
+        description="The value as text, shortened; null for a new object and for a secret."
+    )
     after: str
 
 
@@ -41,7 +43,7 @@ class ThingChange(Shape):
 class SectionChange(Shape):
     section: str
     things: list[ThingChange]
-    left: list[str] = Field(description="What the text does not mention; it stays as it is.")
+    left: list[str] = Field(description="Objects that the text does not mention; they stay unchanged.")
 
 
 class DeploymentResult(Shape):

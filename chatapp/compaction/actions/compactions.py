@@ -38,7 +38,7 @@ from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run
 from memory.new_sentences import correct_text
 
-TAKEN = "Another summary took its place meanwhile."
+TAKEN = "Another summary has replaced this one."
 BEING_WRITTEN = "A summary of this conversation is being written already."
 
 
@@ -326,7 +326,7 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
             raise Conflict("Only a finished summary can be undone.")
         later = _later(row)
         if later.filter(status=Compaction.Status.DONE).exists():
-            raise Conflict("A later summary stands on this one; undo that one first.", code="not_latest")
+            raise Conflict("A later summary builds on this one; undo that one first.", code="not_latest")
         # It begins with the words of this summary, which would live on in it.
         if later.filter(status__in=Compaction.ACTIVE).exists():
             raise Conflict(

@@ -36,7 +36,7 @@ def _read(caller: ToolCaller, file_id: str) -> FileContent:
     try:
         return FileContent(_facts(row), read_content(row))
     except FileNotFoundError:
-        raise ToolFailure("The content of this file is gone.") from None
+        raise ToolFailure("The content of this file no longer exists.") from None
 
 
 def _shown(caller: ToolCaller) -> list[Attachment]:

@@ -99,9 +99,11 @@ def _without_other_branches(caller: ToolCaller, found: Sequence[Found], here: UU
 def _check_open(caller: ToolCaller) -> None:
     access = memory_access_in(caller.conversation_id)
     if access.scope_id is not None:
-        raise ToolFailure("Only this conversation is known here, and the shared entries memory_search finds.")
+        raise ToolFailure(
+            "Here you can only read this conversation and the shared entries that memory_search finds."
+        )
     if not access.reads_own:
-        raise ToolFailure("Memory is paused here, or the chat is temporary: only this conversation is known.")
+        raise ToolFailure("Memory is paused or the chat is temporary, so only this conversation can be read.")
 
 
 def _named(found: Found) -> str:
@@ -116,7 +118,7 @@ def _read_day(caller: ToolCaller, day: date) -> str:
     _check_open(caller)
     rows = day_entries(UUID(caller.user_id), day)
     if not rows:
-        raise ToolFailure(f"There is no memory of {day.isoformat()}.")
+        raise ToolFailure(f"There are no memory entries for {day.isoformat()}.")
     note_read(caller.run_id, [row.pk for row in rows])
     return render_day(day, [daily_entry(row) for row in rows])
 
@@ -131,7 +133,7 @@ def _read_entry(caller: ToolCaller, entry_id: str) -> str:
         _check_open(caller)
         row = entry_of(caller.user_id, entry_id)
     except NotFound:
-        raise ToolFailure("There is no such entry.") from None
+        raise ToolFailure("This entry does not exist.") from None
     note_read(caller.run_id, [row.pk])
     return render_day(row.day, [daily_entry(row)])
 
@@ -140,14 +142,14 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
     try:
         rows = messages_around(caller.user_id, message_id, around, own_conversation=caller.conversation_id)
     except NotFound:
-        raise ToolFailure("There is no such message.") from None
+        raise ToolFailure("This message does not exist.") from None
     here, paused = UUID(caller.conversation_id), pauses_of(UUID(caller.user_id))
     view = view_of(caller)
     if view is not None:
         rows = [row for row in rows if row.conversation_id != here or view.shows(row.branch_id, row.position)]
     # The branch may show the neighbours of a message but not the message itself.
     if not any(str(row.pk) == str(parse_id(message_id)) for row in rows):
-        raise ToolFailure("There is no such message.")
+        raise ToolFailure("This message does not exist.")
     known = [
         row
         for row in rows

@@ -31,7 +31,7 @@ def _text(caller: ToolCaller, reference: str) -> str:
     if reference == LIST_REFERENCE:
         rows: Iterable[Offload] = offloads_of(caller.conversation_id)
         shown = view.offloads(rows) if view else rows
-        return "\n".join(_line(row) for row in shown) or "Nothing was offloaded here."
+        return "\n".join(_line(row) for row in shown) or "Nothing was offloaded in this conversation."
     store = offloader()
     try:
         if isinstance(store, ConversationOffloads):
@@ -65,14 +65,14 @@ def _note_result(caller: ToolCaller, row: Offload) -> None:
 def _check_given(reference: str, view: BranchView | None) -> None:
     """Raise NotFound if only another branch got this reference of an operator's own store, which has no rows."""
     if view is not None and reference != CONTEXT_REFERENCE and not view.was_given(reference):
-        raise NotFound("Nothing was offloaded here under this reference.")
+        raise NotFound("Nothing is stored under this reference in this conversation.")
 
 
 def _row(caller: ToolCaller, reference: str, view: BranchView | None) -> Offload:
     """Return the offload. Raise NotFound, also if it belongs to another branch."""
     row = offload_of(caller.conversation_id, reference)
     if view is not None and not list(view.offloads([row])):
-        raise NotFound("Nothing was offloaded here under this reference.")
+        raise NotFound("Nothing is stored under this reference in this conversation.")
     return row
 
 
@@ -87,7 +87,7 @@ def _image(caller: ToolCaller, reference: str) -> ToolImage:
     try:
         row = _row(caller, reference, view_of(caller))
         if row.kind != Offload.Kind.IMAGE:
-            raise ToolFailure("This is no image; read it by pages.")
+            raise ToolFailure("This is not an image; read it page by page.")
         image = ToolImage(read_content(row), row.mime_type)
     except (NotFound, Unavailable) as error:
         raise ToolFailure(error.message) from None

@@ -114,7 +114,7 @@ def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, An
         return {"scope": scope, "shared_in": scope.pk if scope else None}
     if conversation.scope is not None and agent != conversation.scope:
         raise Conflict(
-            f"What is remembered here is shared by {conversation.scope.name}: begin a new chat for another agent."
+            f"This chat uses the shared memory of {conversation.scope.name}. Start a new chat to use another agent."
         )
     return {}
 

@@ -108,9 +108,11 @@ def list_conversations(
     q: str = Query("", max_length=MAX_TITLE_CHARS, description="Part of the title."),
     archived: bool = False,
     folder: Annotated[
-        Id | None, Query(description="The id of a folder; `none`: what is in no folder.")
+        Id | None, Query(description="The id of a folder; `none`: conversations in no folder.")
     ] = None,
-    attention: Annotated[bool, Query(description="Only what is unread or waits for your approval.")] = False,
+    attention: Annotated[
+        bool, Query(description="Only conversations that are unread or wait for your approval.")
+    ] = False,
     cursor: Cursor = None,
     limit: PageSize = 30,
 ) -> Any:

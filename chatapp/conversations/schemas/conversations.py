@@ -73,7 +73,7 @@ class Conversation(Shape):
     agent: str | None
     folder: str | None = Field(description="The id of the folder it is in.")
     shared_memory_of: str | None = Field(
-        description="The agent in whose shared memory it was begun; nothing private of you is known in it."
+        description="The agent in whose shared memory it was started; it knows nothing private about you."
     )
     mode: Literal["react", "plan", "auto"] | None = Field(description="Null: as its agent says.")
     pinned: bool

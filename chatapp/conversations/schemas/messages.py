@@ -132,15 +132,15 @@ MAX_CURSOR_CHARS = 100
 
 class PageAsked(Schema):
     before: str | None = Field(
-        None, max_length=MAX_CURSOR_CHARS, description="A position or a message id: only older ones."
+        None, max_length=MAX_CURSOR_CHARS, description="A position or a message id: only older messages."
     )
     after: str | None = Field(
-        None, max_length=MAX_CURSOR_CHARS, description="A position or a message id: only newer ones."
+        None, max_length=MAX_CURSOR_CHARS, description="A position or a message id: only newer messages."
     )
     around: str | None = Field(
         None,
         max_length=MAX_CURSOR_CHARS,
-        description="A message id: with it in the middle; 409 while the conversation shows another branch.",
+        description="A message id: messages around it; 409 while the conversation shows another branch.",
     )
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
@@ -171,42 +171,45 @@ class Message(Shape):
     id: str
     conversation_id: str
     role: Literal["user", "assistant", "tool", "system"]
-    content: str | list[dict[str, Any]] = Field(description="A string where it is plain text, else parts.")
+    content: str | list[dict[str, Any]] = Field(
+        description="A string if it is plain text, otherwise a list of parts."
+    )
     status: Literal["streaming", "complete", "cut", "stopped", "failed", "interrupted"] = Field(
-        description="`cut`: it is not whole, and `error.category` says why: length, content_filter, bound, lost or "
+        description="`cut`: it is incomplete, and `error.category` says why: length, content_filter, bound, lost or "
         "unknown_reason."
     )
     position: int
-    parent: str | None = Field(description="Of a tool call, its result and an injected message: the answer.")
+    parent: str | None = Field(
+        description="The answer that a tool call, its result or an injected message belongs to."
+    )
     kind: Literal["message", "injected", "edited"] = Field(
         description="Injected: sent while an answer was written. Edited: an answer in its user's own words."
     )
     siblings: list[str] | None = Field(
         None,
-        description="Ids of all messages in its place, by edits or new answers, itself too; oldest first.",
+        description="Ids of this message and its alternatives (edits or new answers), oldest first.",
     )
     pinned: bool
-    forgotten: bool = Field(description="Its words, or some of them.")
+    forgotten: bool = Field(description="Whether its text, or part of it, was forgotten.")
     model: str | None
     usage: RunUsage | None
     created_at: Moment
-    error: dict[str, str] | None = _if_any(
-        "Of an answer that is not whole: `{category, message}`, as its run has them."
-    )
+    error: dict[str, str] | None = _if_any("For an incomplete answer: `{category, message}`, as in its run.")
     run: dict[str, Any] | None = _if_any(
-        "Of an answer: `{id, status, error, mode, plan}`, as `/runs/{id}` has them."
+        "For an answer: `{id, status, error, mode, plan}`, as in `/runs/{id}`."
     )
     tools: list[dict[str, Any]] | None = _if_any(
-        "Of an answer: the calls of its run, hooks' too, each as in the run's trace."
+        "For an answer: the calls of its run, also those of hooks, each as in the run's trace."
     )
     recalled: list[dict[str, Any]] | None = _if_any(
-        "Of an answer: what came back for it, as in the event `recall`."
+        "For an answer: what was recalled for it, as in the event `recall`."
     )
     notices: list[dict[str, str | int]] | None = _if_any(
-        "Of an answer: what was told on its way, `{seq, kind, text}`, `seq` as in the event; `hook`: what a hook did."
+        "For an answer: notices sent while it was written, `{seq, kind, text}`, `seq` as in the event; `hook`: what a"
+        " hook did."
     )
     remembered: list[dict[str, str]] | None = _if_any(
-        "What was learned up to it: `{entry_id, day, preview}`."
+        "Memory entries learned up to this message: `{entry_id, day, preview}`."
     )
 
 

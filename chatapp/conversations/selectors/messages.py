@@ -106,7 +106,7 @@ def page_around(branch: Branch, message: Message, limit: int) -> MessageRows:
     """Return the page with the message in its middle. Raise Conflict if the branch does not show it."""
     from_here = page_after(branch, message.position - 1, limit - limit // 2)
     if message not in from_here.rows:
-        raise Conflict("This message stands in another branch; turn to it first.", code="other_branch")
+        raise Conflict("This message is in another branch; switch to it first.", code="other_branch")
     before = page_before(branch, message.position, limit // 2)
     return MessageRows(before.rows + from_here.rows, before.has_older, from_here.has_newer)
 
@@ -274,7 +274,7 @@ def messages_around(
     if middle is None or (
         middle.conversation.temporary and str(middle.conversation_id) != str(own_conversation)
     ):
-        raise NotFound("There is no such message.")
+        raise NotFound("This message does not exist.")
     spoken = visible_messages(middle.branch).filter(role__in=SPOKEN)
     before = spoken.filter(position__lte=middle.position).order_by("-position")[: around + 1]
     after = spoken.filter(position__gt=middle.position).order_by("position")[:around]
@@ -286,7 +286,7 @@ def messages_before_run(user_id: UUID | str, run_id: str, limit: int) -> Iterato
     runs = Run.objects.select_related("answer__branch").filter(conversation__user_id=parse_id(user_id))
     run = runs.filter(pk=parse_id(run_id)).first()
     if run is None:
-        raise NotFound("There is no such run.")
+        raise NotFound("This run does not exist.")
     rows = visible_messages(run.answer.branch).filter(role__in=SPOKEN, position__lt=run.answer.position)
     columns = rows.only("id", "role", "parts", "position", "created_at")
     return columns.order_by("-position")[:limit].iterator(chunk_size=500)

@@ -39,12 +39,12 @@ DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"typ
 class BulkChange(Body):
     ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_AT_ONCE)]
     action: Action
-    folder: Id | None = Field(None, description="Of `move`: the id of the folder; null: none.")
+    folder: Id | None = Field(None, description="For `move`: the id of the folder; null for no folder.")
 
     @model_validator(mode="after")
     def _only_moves_name_a_folder(self) -> Self:
         if "folder" in self.model_fields_set and self.action != "move":
-            raise ValueError("folder is of the action move")
+            raise ValueError("folder is only allowed with the action move")
         return self
 
 
@@ -54,7 +54,9 @@ class Refused(Shape):
 
 
 class BulkResult(Shape):
-    done: list[str] = Field(description="Those that are as they were asked to be, changed by this or before.")
+    done: list[str] = Field(
+        description="Conversations now in the requested state, whether changed by this request or earlier."
+    )
     not_found: list[str]
     refused: list[Refused]
 

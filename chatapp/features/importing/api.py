@@ -32,19 +32,23 @@ class ImportShape(Shape):
     id: str
     file_name: str
     size_bytes: int
-    received_bytes: int = Field(description="Of the file, from its beginning.")
-    part_bytes: int = Field(description="At most so many bytes come in one part of an upload.")
+    received_bytes: int = Field(description="Bytes of the file received so far.")
+    part_bytes: int = Field(description="Most bytes in one part of an upload.")
     state: Literal["uploading", "waiting", "running", "done", "failed"]
     progress: float = Field(description="From 0 to 1.")
-    source: str = Field(description="Which program's export it is; empty until that is seen.")
-    conversations: int = Field(description="Imported by it.")
+    source: str = Field(description="The program that made the export; empty until it is detected.")
+    conversations: int = Field(description="Conversations that it imported.")
     messages: int
     known: int = Field(description="Conversations that were imported before.")
     problem_count: int
-    problems: list[Problem] = Field(description="The first of those that could not be read.")
-    left_out: dict[str, int] = Field(description="What stayed behind of those that could, by its name.")
-    error: str = Field(description="Why all of it failed.")
-    can_try_again: bool = Field(description="It failed, and its file is still here.")
+    problems: list[Problem] = Field(
+        description="The first conversations that could not be imported, with the reasons."
+    )
+    left_out: dict[str, int] = Field(
+        description="What was left out of imported conversations, counted by name."
+    )
+    error: str = Field(description="Why the whole import failed; empty if it did not.")
+    can_try_again: bool = Field(description="It failed, but its file is still stored.")
     created_at: Moment
     finished_at: Moment | None
 
@@ -55,17 +59,19 @@ class NewUpload(Body):
     fingerprint: str = Field(
         "",
         max_length=64,
-        description="By which the sender knows the same file again, such as when it was changed.",
+        description="Identifies the file when an upload is continued, e.g. its modification time.",
     )
 
 
 class Costs(Shape):
     conversations: int
     messages: int
-    tokens: int = Field(description="About how many a model would read to summarise all of it.")
+    tokens: int = Field(description="About how many tokens a model would read to summarise everything.")
     model: str | None
-    cost: float | None = Field(description="Of those tokens, in dollars; null: the price is not known.")
-    embedding_tokens: int = Field(description="For the index by meaning; 0: it is not used.")
+    cost: float | None = Field(description="The price of those tokens in dollars; null if it is not known.")
+    embedding_tokens: int = Field(
+        description="Tokens to embed for the search by meaning; 0 if it is not used."
+    )
 
 
 def _shape(row: Import) -> dict[str, Any]:

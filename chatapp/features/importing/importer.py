@@ -161,7 +161,7 @@ class _Importing:
     def take(self, index: int, value: dict[str, Any]) -> None:
         read = next((each for each in FORMATS if each.matches(value)), None)
         if read is None:
-            self.report.add_problem(index, "It is no conversation of a program that is known here.")
+            self.report.add_problem(index, "It is not a conversation in a supported format.")
             return
         self.report.source = self.report.source or read.NAME
         reading = Reading(clock.now(), Counter())
@@ -199,7 +199,7 @@ class _Importing:
                 here = own.get(one.source.id) if one.is_ours else None
                 named = {known.get(one.key), uuid_or_none(one.source.id) if one.is_ours else None}
                 if here is None and one.key not in forgotten and not trashed.isdisjoint(named):
-                    raise Unreadable("It is in your trash. Restore it there.")
+                    raise Unreadable("It is in your trash. Restore it from there.")
                 if here is not None or one.key in known or one.key in forgotten:
                     self._pass_over(one, here, known.get(one.key))
                     continue

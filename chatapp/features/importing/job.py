@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 TURN_S = 20.0
 """Counted from the first new conversation, because each turn has to read the earlier ones again."""
 NOTED_EVERY_S = 1.0
-GONE = "The file is not there any more. Please upload it again."
+GONE = "The file no longer exists. Please upload it again."
 BROKEN = "Something went wrong on our side; it was logged. Your file is kept for two days: try again."
 OLD_DRAFT = timedelta(minutes=5)
 """The file exists for some moments before its row."""
@@ -93,7 +93,7 @@ def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
     if row is None:
         return
     if is_stuck(row):
-        log.error("Import %s was begun %s times.", row.pk, row.fence)
+        log.error("Import %s made no progress and was given up; it was started %s times.", row.pk, row.fence)
         end_import(row=row, error=BROKEN, now=clock.now(), keeps_file=True)
         return
     turn = _Turn(row, turn_s)

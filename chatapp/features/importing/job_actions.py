@@ -40,7 +40,7 @@ def create_import(
         unfinished = _lock_imports(user, Import.State.WAITING, Import.State.RUNNING)
         row = _add_import(
             unfinished,
-            f"{MAX_UNFINISHED} imports of yours are not done yet; wait for one of them.",
+            f"You already have {MAX_UNFINISHED} unfinished imports. Wait until one is done.",
             id=import_id,
             user=user,
             file_name=file_name,
@@ -74,7 +74,7 @@ def begin_upload(
         same = unfinished.filter(file_name=file_name, size_bytes=size_bytes, fingerprint=fingerprint)
         row = same.first() or _add_import(
             unfinished,
-            f"{MAX_UNFINISHED} files of yours are not complete yet. Go on with one of them, or discard it.",
+            f"You already have {MAX_UNFINISHED} incomplete uploads. Continue one of them, or discard it.",
             user=user,
             file_name=file_name,
             size_bytes=size_bytes,
@@ -129,7 +129,7 @@ def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> No
     if not Import.objects.filter(pk=row.pk).exists():
         raise NotFound
     raise Conflict(
-        "This part is not the next one of the file. Ask how much of it is here.", code="wrong_part"
+        "This is not the next part of the file. Check `received_bytes` of the import.", code="wrong_part"
     )
 
 
@@ -139,7 +139,7 @@ def try_import_again(*, row: Import, now: datetime) -> None:
         rows = Import.objects.select_for_update()
         kept = rows.filter(pk=row.pk, state=Import.State.FAILED, kept_until__gt=now).first()
         if kept is None:
-            raise Conflict("The file of this import is not here any more. Upload it again.", code="file_gone")
+            raise Conflict("The file of this import no longer exists. Upload it again.", code="file_gone")
         columns = {"error": "", "kept_until": None, "finished_at": None, "lease_expires_at": now}
         report = kept.report | {ADVANCED: kept.fence}
         Import.objects.filter(pk=row.pk).update(state=Import.State.WAITING, report=report, **columns)
@@ -150,7 +150,7 @@ def discard_import(*, row: Import) -> None:
     """Delete an import that is uploading or has ended. Raise Conflict if it is waiting or running."""
     going_on = [Import.State.WAITING, Import.State.RUNNING]
     if not Import.objects.filter(pk=row.pk).exclude(state__in=going_on).delete()[0]:
-        raise Conflict("This import is going on and cannot be discarded.", code="import_going_on")
+        raise Conflict("This import is in progress and cannot be discarded.", code="import_going_on")
 
 
 def delete_imports(user: User) -> list[UUID]:

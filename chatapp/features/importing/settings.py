@@ -59,7 +59,7 @@ def settings_of(user: User, source: SourceConversation, account: Account | None)
         try:
             columns[name] = check(raw[name])
         except (ServiceError, PolicyError, ValidationError):
-            source.left_out[f"settings that are not to be had here ({name.replace('_', ' ')})"] += 1
+            source.left_out[f"settings not available here ({name.replace('_', ' ')})"] += 1
             continue
         if name in ("model", "agent"):  # policies are validated against them
             setattr(row, name, columns[name])
@@ -68,7 +68,7 @@ def settings_of(user: User, source: SourceConversation, account: Account | None)
 
 def _policy(row: Conversation, policy: Any) -> Mapping[str, Any]:
     if not isinstance(policy, dict):
-        raise PolicyError("context_policy", "conversation", "it is no object")
+        raise PolicyError("context_policy", "conversation", "it is not an object")
     check_own_policy(row, policy)
     return policy
 
@@ -95,7 +95,7 @@ def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[st
         try:
             agent = accessible_agent(user, each.agent) if each.agent else None
         except NotFound:
-            of_new["agents of folders that are not to be had here"] += 1
+            of_new["folder agents not available here"] += 1
         named = {file.id: file.name for file in each.files}
         files = uploads_of(user, named, account)
         try:
@@ -108,7 +108,7 @@ def take_folders(user: User, account: Account) -> tuple[Counter[str], Counter[st
                 now=each.created_at,
             )
         except Conflict:
-            not_made["folders beyond those that you may have"] += 1
+            not_made["folders over your limit"] += 1
         else:
             of_new["images and other files"] += len(named) - len(files)
     return of_new, not_made
@@ -131,9 +131,9 @@ def take_presets(user: User, texts: Iterable[str]) -> tuple[Counter[str], Counte
         except (PresetError, InvalidInput, NotFound):  # NotFound: the user may use no model
             not_made["agents that cannot be read"] += 1
         except Conflict:
-            not_made["agents beyond those that you may have"] += 1
+            not_made["agents over your limit"] += 1
         else:
             known.add(name)
             if checked.notes:
-                of_new["settings of agents that are not to be had here"] += len(checked.notes)
+                of_new["agent settings not available here"] += len(checked.notes)
     return of_new, not_made

@@ -111,9 +111,9 @@ def entries(path: Path, progress: Progress) -> Iterator[Entry]:
         parts = [info for info in archive.infolist() if _HOLDS_CONVERSATIONS.search(info.filename)]
         progress.total = sum(info.file_size for info in parts)
         if not parts:
-            raise Unreadable("The zip holds no conversations.json.")
+            raise Unreadable("The zip contains no conversations.json.")
         if progress.total > MAX_UNPACKED_BYTES:
-            raise Unreadable(f"Unpacked it is larger than {MAX_UNPACKED_BYTES / 2**30:,.0f} GB.")
+            raise Unreadable(f"Unpacked, it is larger than {MAX_UNPACKED_BYTES / 2**30:,.0f} GB.")
         index = 0
         for part in sorted(parts, key=lambda info: info.filename):
             before = progress.read
@@ -141,7 +141,7 @@ class _Counted:
         self._progress.beat()
         # The parser returns a string only as a whole, and takes ever longer for each further piece.
         if self.entry_bytes > MAX_ENTRY_BYTES:
-            raise Unreadable("It is too large, and what follows it was not read.")
+            raise Unreadable("It is too large, and the rest of the file was not read.")
         content = self._file.read(size)
         self._progress.read += len(content)
         self.entry_bytes += len(content)
@@ -165,7 +165,7 @@ def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry
             yield _built(index, event, value, events)
             index += 1
         elif event != "start_array":
-            yield Entry(index, None, "This is neither a list of conversations nor one of them.")
+            yield Entry(index, None, "This is neither a list of conversations nor a conversation.")
             return
         else:
             # Skip the null in place of the objects parsed before.
@@ -186,7 +186,7 @@ def read_list(file: IO[bytes], index: int, progress: Progress) -> Iterator[Entry
         yield Entry(
             index,
             None,
-            "From here on the file is no JSON: its end is missing, or it is another kind of file.",
+            "The rest of the file is not valid JSON: the file is cut off, or of another type.",
         )
 
 
@@ -196,7 +196,7 @@ _NEXT = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON.")
+    raise ValueError(f"{constant} is not valid JSON.")
 
 
 class _Ahead:
@@ -257,7 +257,7 @@ class _Ahead:
 def _built(index: int, event: str, value: Any, events: Iterator[tuple[str, Any]]) -> Entry:
     """Return the value that begins with this event, read to its end; a problem if it is too large."""
     if event not in _OPENS:
-        return Entry(index, None, "It is no object.")
+        return Entry(index, None, "It is not a JSON object.")
     builder, depth, cost = ObjectBuilder(), 0, 0
     while True:
         if event in _OPENS:
@@ -278,5 +278,5 @@ def _built(index: int, event: str, value: Any, events: Iterator[tuple[str, Any]]
     if cost > MAX_COST:
         return Entry(index, None, "It is too large.")
     if not isinstance(builder.value, dict):
-        return Entry(index, None, "It is no object.")
+        return Entry(index, None, "It is not a JSON object.")
     return Entry(index, builder.value)

@@ -48,7 +48,7 @@ def grow(source: SourceConversation) -> Grown:
     shown = _shown_path(source, kept, ordered)
     grown = _branched(source, ordered, shown)
     if grown is None:
-        source.left_out["versions beside what is shown, in chats with too many of them"] += len(kept) - len(
+        source.left_out["versions that are not shown, in chats with too many branches"] += len(kept) - len(
             shown
         )
         # The shown path has only one branch, so it always fits.
@@ -107,9 +107,9 @@ def _ordered(source: SourceConversation, kept: Mapping[str, SourceMessage]) -> l
             # Never before its parent, whatever time the source gives.
             heappush(ready, (max(said_at, child.created_at or said_at), number[child.id]))
     if len(ordered) < len(kept):
-        source.left_out["messages whose answers lead back to them"] += len(kept) - len(ordered)
+        source.left_out["messages in a cycle of answers"] += len(kept) - len(ordered)
     if not ordered:
-        raise Unreadable("Its messages answer each other in a circle.")
+        raise Unreadable("Its messages answer each other in a cycle.")
     return ordered
 
 
@@ -166,18 +166,18 @@ def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> G
     in_order = sorted(range(len(kept)), key=positions.__getitem__)
     kept, positions = [kept[at] for at in in_order], sorted(positions)
     if len(set(positions)) < len(positions):
-        raise Unreadable("Two of its messages have one position.")
+        raise Unreadable("Two of its messages have the same position.")
     place = {message.id: at for at, message in enumerate(kept)}
     lineages: list[Lineage] = []
     for lineage in source.branches.values():
         if not all(name in index for name, _ in lineage):
-            raise Unreadable("A branch begins in one that it does not have.")
+            raise Unreadable("A branch starts from an unknown branch.")
         # Positions have no gaps here: use the last message up to the old position.
         lineages.append(tuple((index[name], bisect_right(positions, upto) - 1) for name, upto in lineage))
     messages = []
     for message in kept:
         if message.branch not in index:
-            raise Unreadable("A message is in a branch that it does not have.")
+            raise Unreadable("A message is in an unknown branch.")
         above = place.get(message.parent or "")
         # In our exports, a parent is never after its message.
         above = above if above is not None and above < place[message.id] else None

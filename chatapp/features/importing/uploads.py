@@ -53,7 +53,7 @@ def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callab
     row = accessible_import(user, import_id)
     if row.state != Import.State.UPLOADING or row.received_bytes != offset:
         raise Conflict(
-            "This part is not the next one of the file. Ask how much of it is here.", code="wrong_part"
+            "This is not the next part of the file. Check `received_bytes` of the import.", code="wrong_part"
         )
     # Read it only after these checks, so that an invalid part costs no memory.
     part = read()

@@ -121,7 +121,7 @@ async def read_resource(
             contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
         )
     # Use one message for all cases, so that callers cannot learn what exists.
-    raise MCPError(types.INVALID_PARAMS, "There is no such resource, or it is not yours.")
+    raise MCPError(types.INVALID_PARAMS, "This resource does not exist, or it belongs to another user.")
 
 
 def build_server() -> Server[Any]:

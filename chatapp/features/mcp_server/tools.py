@@ -55,7 +55,7 @@ def search(user: User, asked: Search) -> dict[str, Any]:
 
 
 class Days(Body):
-    before: Day | None = Field(None, description="Only earlier days: the last one of the page before.")
+    before: Day | None = Field(None, description="Only days before this one: the last of the previous page.")
     limit: int = Field(30, ge=1, le=MAX_RESULTS)
 
 
@@ -118,7 +118,7 @@ def list_conversations(user: User, asked: ListConversations) -> dict[str, Any]:
 class ReadConversation(Body):
     conversation_id: Id
     before: str | None = Field(
-        None, max_length=100, description="next_cursor of the page before: older messages."
+        None, max_length=100, description="next_cursor of the previous page, for older messages."
     )
     limit: int = Field(30, ge=1, le=MAX_RESULTS)
 

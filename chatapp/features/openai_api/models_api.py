@@ -70,7 +70,7 @@ async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpRespo
     await check_message_rate(request.auth.user.pk, client_address(request))
     found = endpoint()
     if found is None or asked.model != found.model_id:
-        raise NotFound("There is no model of this name that makes embeddings here.", code="model_not_found")
+        raise NotFound("There is no embedding model with this name.", code="model_not_found")
     tokens = sum(map(estimate_text, asked.texts))
     # Don't cancel the call if the client disconnects: it costs the same, and has to be recorded.
     vectors = await asyncio.shield(

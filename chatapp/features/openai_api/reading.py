@@ -121,7 +121,7 @@ async def fetch_image(address: str) -> str:
         raise _unusable(f"An image could not be fetched: {type(error).__name__}.") from None
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.status_code != 200 or kind not in IMAGE_TYPES:
-        raise _unusable(f"{response.status_code} {kind[:100]}: this address is no PNG, JPEG, WebP or GIF.")
+        raise _unusable(f"{response.status_code} {kind[:100]}: this is not a PNG, JPEG, WebP or GIF image.")
     return f"data:{kind};base64,{base64.b64encode(response.content).decode()}"
 
 

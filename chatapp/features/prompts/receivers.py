@@ -35,7 +35,7 @@ def take_prompts(user: User, said: Iterable[Any]) -> Counter[str]:
         except ValidationError:
             left_out["prompts that cannot be read"] += 1
         except Conflict:
-            left_out["prompts beyond those that you may have"] += 1
+            left_out["prompts over your limit"] += 1
     return left_out
 
 

@@ -38,11 +38,12 @@ EVENTS: tuple[EventName, ...] = ("message.completed", "memory.written", "run.fai
 class NewWebhook(Body):
     url: str = Field(min_length=1, max_length=2_000, description="On a host that the operator allows.")
     events: Annotated[list[EventName], Field(min_length=1, max_length=len(EVENTS))] | None = Field(
-        None, description="What it is told of; by default all that your scopes let you read."
+        None, description="The events that are sent to it; by default all that your scopes let you read."
     )
 
     password: Password | None = Field(
-        None, description="At a page where you signed in more than five minutes ago; not for tokens."
+        None,
+        description="Required in a browser where you signed in more than five minutes ago; not for tokens.",
     )
 
 
@@ -55,7 +56,7 @@ class WebhookShape(Shape):
 
 class CreatedWebhook(WebhookShape):
     secret: str | None = Field(
-        description="Signs what is sent (standardwebhooks.com). It is shown this once: a repeat with the same "
+        description="Signs what is sent (standardwebhooks.com). It is shown only once: a repeat with the same "
         "`Idempotency-Key` has null."
     )
 
@@ -68,7 +69,7 @@ class DeliveryShape(Shape):
     state: Literal["pending", "delivered", "failed"]
     attempts: int
     next_attempt_at: Moment | None
-    status_code: int | None = Field(description="Of the last answer.")
+    status_code: int | None = Field(description="Of the last response.")
     error: str
     created_at: Moment
     delivered_at: Moment | None

@@ -38,7 +38,7 @@ from chatapp.operations.errors import InvalidInput
 TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024
-GONE = "The event is gone: it was deleted before it could be told."
+GONE = "The event was deleted before it could be sent."
 
 
 def host_rules() -> HostRules:
@@ -54,7 +54,7 @@ async def check_url(url: str) -> str:
         rules.check_name(*host_and_port(parsed))
         await check_known_addresses(rules, parsed)
     except (ForbiddenHost, httpx2.InvalidURL, ValueError, UnicodeError) as error:
-        sentence = str(error) if isinstance(error, ForbiddenHost) else "This is no web address."
+        sentence = str(error) if isinstance(error, ForbiddenHost) else "This is not a valid web address."
         raise InvalidInput(sentence, details=[{"field": "url", "message": sentence}]) from None
     return url
 
@@ -99,7 +99,7 @@ async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[
     try:
         secret = decrypt(delivery.webhook.secret_encrypted)
     except SecretUnreadable:
-        return None, "The secret can no longer be read; make the webhook anew."
+        return None, "The secret cannot be decrypted. Create the webhook again."
     message_id, timestamp = str(delivery.pk), int(now.timestamp())
     headers = {
         "Content-Type": "application/json",

@@ -59,7 +59,7 @@ from chatapp.runs.actions.endings import interrupt_run
 from chatapp.runs.models import Run
 
 STOPPED = "The answer was stopped, because something it may have read was forgotten."
-BEGUN_AGAIN = "Something it covers was forgotten meanwhile."
+BEGUN_AGAIN = "Restarted because a message it covers was forgotten."
 Lines = Mapping[UUID, Sequence[str]]
 FORMER = "former_revisions"
 """The attribute of a chosen entry that holds its prefetched revisions."""

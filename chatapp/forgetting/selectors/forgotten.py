@@ -23,7 +23,7 @@ from chatapp.operations.leases import is_out_of_lease
 from chatapp.recall.models import SearchOwner
 from memory.sentences import split_sentences
 
-FORGOTTEN_MEANWHILE = "Something was forgotten at this moment. Please try again."
+FORGOTTEN_MEANWHILE = "Something is being forgotten right now. Please try again."
 
 
 def accessible_receipts(user: User) -> QuerySet[ForgetReceipt]:

@@ -93,8 +93,8 @@ def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) ->
     missing = sorted(set(ids) - set(known))
     if missing:
         raise Conflict(
-            "The Markdown names an entry that is not in this day, or not any more. Read the day again.",
+            "The Markdown refers to an entry that does not belong to this day. Reload the day.",
             details={"entry_ids": missing},
         )
     if len(ids) != len(set(ids)):
-        raise InvalidInput("The Markdown names an entry twice.", details=[{"field": "markdown"}])
+        raise InvalidInput("The Markdown refers to an entry twice.", details=[{"field": "markdown"}])

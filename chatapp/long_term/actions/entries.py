@@ -183,7 +183,7 @@ def note_sources(
     )
 
 
-CHANGED = "It was changed meanwhile. Read it again and repeat your change."
+CHANGED = "This was changed in the meantime. Reload it and repeat your change."
 
 
 @transaction.atomic
@@ -291,7 +291,7 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
     """Delete a proposed entry, and prevent proposing it again. Raise Conflict for an approved one."""
     entry = lock_entry(user, entry_id)
     if entry.state != MemoryEntry.State.PROPOSED:
-        raise Conflict("This entry was approved already. Delete it to forget it.")
+        raise Conflict("This entry is already approved. Delete it instead.")
     raise_tombstones(user.pk, [entry.text], now)
     # Proposed entries are in no index and no file, so that nothing else has to be removed.
     entry.delete()

@@ -24,7 +24,7 @@ def write_profile(*, user_id: UUID, text: str, now: datetime, version: int | Non
     profile = lock_profile(user_id)
     if version is not None and version != profile.version:
         raise Conflict(
-            "The profile was changed meanwhile. Read it again and repeat your change.",
+            "The profile was changed in the meantime. Reload it and repeat your change.",
             details={"version": profile.version},
         )
     set_text(profile, text, ProfileVersion.Author.USER, now)

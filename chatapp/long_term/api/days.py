@@ -56,8 +56,8 @@ def _day_of_cursor(cursor: str | None) -> date | None:
     try:
         return date.fromisoformat(cursor) if cursor else None
     except ValueError:
-        details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
-        raise InvalidInput("This cursor is not one of ours.", details=details) from None
+        details = [{"field": "cursor", "message": "Use `next_cursor` of the previous page."}]
+        raise InvalidInput("This cursor is invalid.", details=details) from None
 
 
 def day_of_path(raw: str) -> date:
@@ -79,7 +79,7 @@ def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
     shown = day_of_path(day)
     rows = day_entries(request.auth.user.pk, shown)
     if not rows:
-        raise NotFound("There is no memory of this day.")
+        raise NotFound("There are no memory entries for this day.")
     shape = _day_shape(shown, rows)
     if request.headers.get("Accept", "").startswith("text/markdown"):
         response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")

@@ -123,8 +123,8 @@ def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -
     """List the versions of the profile, newest first: who changed it, and when."""
     # A number beyond MAX_NUMBER does not fit the column.
     if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) <= MAX_NUMBER):
-        details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
-        raise InvalidInput("This cursor is not one of ours.", details=details)
+        details = [{"field": "cursor", "message": "Use `next_cursor` of the previous page."}]
+        raise InvalidInput("This cursor is invalid.", details=details)
     found = version_page(request.auth.user, before=int(cursor) if cursor else None, limit=limit + 1)
     page = found[:limit]
     next_cursor = str(page[-1].number) if len(found) > limit else None

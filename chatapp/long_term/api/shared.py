@@ -30,7 +30,7 @@ class SharedEntry(Shape):
     id: str
     day: str
     text: str
-    is_mine: bool = Field(description="You said it: change or forget it as an entry of yours.")
+    is_mine: bool = Field(description="Whether this is your own entry, which you can edit or forget.")
     created_at: Moment
 
 

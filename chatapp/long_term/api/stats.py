@@ -37,8 +37,8 @@ def stats(request: ApiRequest, period: Query[Period]) -> Any:
     last = period.end or clock.now().astimezone(user.zone).date()
     first = period.start or last - timedelta(days=DAYS - 1)
     if first > last or (last - first).days > MAX_DAYS:
-        details = [{"field": "from", "message": "must be before `to`, by a year at most"}]
-        raise InvalidInput("`from` must be before `to`, by a year at most.", details=details)
+        details = [{"field": "from", "message": "must not be after `to`, nor more than a year before it"}]
+        raise InvalidInput("`from` must not be after `to`, nor more than a year before it.", details=details)
     found = memory_stats(user, first, last)
     return {
         "items": [{"day": day.isoformat(), **asdict(one)} for day, one in found.items()],

@@ -20,8 +20,9 @@ NOTHING = "Nothing was changed."
 
 class Command(BaseCommand):
     help = (
-        "Brings models, MCP servers, agents, hooks and groups to what a YAML file says, all or nothing, and prints what"
-        " changes. What the file does not mention stays as it is. Values may be written as ${NAME}, of the environment."
+        "Updates models, MCP servers, agents, hooks and groups as declared in a YAML file, all or nothing, and prints"
+        " what changes. Anything the file does not mention is left unchanged. Values may be written as ${NAME}, taken"
+        " from the environment."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -42,5 +43,5 @@ class Command(BaseCommand):
         things = [thing for section in differences for thing in section.things]
         created = sum(thing.is_new for thing in things)
         changed = sum(bool(thing.changes) and not thing.is_new for thing in things)
-        counted = f"{created} created, {changed} changed, {len(things) - created - changed} as they were."
+        counted = f"{created} created, {changed} changed, {len(things) - created - changed} unchanged."
         self.stdout.write(f"A dry run: {counted} {NOTHING}" if dry_run else counted)

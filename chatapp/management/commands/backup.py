@@ -17,7 +17,7 @@ from chatapp.operations.backups.services import make_backup
 class Command(BaseCommand):
     help = (
         "Writes the database, uploads, offloaded results (those in a bucket, too) and the secret key to a new file"
-        " (tar.gz) that only this account may read. The service may run meanwhile. Needs no program of the database's."
+        " (tar.gz) that only this account may read. The service may run meanwhile. Needs no tools of the database."
     )
     requires_system_checks = ()
 
@@ -37,4 +37,4 @@ class Command(BaseCommand):
         else:
             self.stdout.write("SECRET_KEY comes from the environment and is not in it: keep that as well.")
         if settings.S3_BUCKET:
-            self.stdout.write(f"What was offloaded to the bucket {settings.S3_BUCKET} is in it.")
+            self.stdout.write(f"The offloaded results in the bucket {settings.S3_BUCKET} are in it.")

@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
-        parser.add_argument("--name", default="command line", help="what its owner recognises it by")
+        parser.add_argument("--name", default="command line", help="a name by which its owner recognises it")
         parser.add_argument(
             "--scopes", default="chat,read,memory", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
         )

@@ -10,14 +10,14 @@ from chatapp.operations.doctor import examine
 
 
 class Command(BaseCommand):
-    help = "Checks every part the service needs and says how to mend what is broken. Exit code 1 if something is."
+    help = "Checks every part that the service needs and says how to fix problems. Exits with code 1 if there are any."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         broken = 0
         for finding in examine():
-            well = self.style.SUCCESS("well  ") if finding.is_used else "unused"
-            mark = well if finding.is_well else self.style.ERROR("BROKEN")
+            well = self.style.SUCCESS("ok    ") if finding.is_used else "unused"
+            mark = well if finding.is_well else self.style.ERROR("FAILED")
             self.stdout.write(f"{mark} {finding.part}: {finding.what}")
             if not finding.is_well:
                 broken += 1

@@ -19,7 +19,8 @@ BAR_CHARS = 30
 class Command(BaseCommand):
     help = (
         "Imports the conversations of an export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest, as JSON or"
-        " zip. What was imported before is passed over: it can be interrupted and begun again. No model is called."
+        " zip. Conversations that were imported before are skipped, so an interrupted import can be run again. No model"
+        " is called."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

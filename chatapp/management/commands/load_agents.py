@@ -19,7 +19,7 @@ from chatapp.operations.errors import ServiceError
 
 
 class Command(BaseCommand):
-    help = "Makes agents and hooks from a YAML file, or brings them up to date. Keys may be written as {{env.NAME}}."
+    help = "Creates or updates agents and hooks from a YAML file. Keys may be written as {{env.NAME}}."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Hooks of conversation {conversation_id}: {named(hooks) or 'none any more'}.")
         ignored = list_ignored(content)
         if ignored:
-            self.stdout.write(f"Without meaning here, and left out: {', '.join(ignored)}.")
+            self.stdout.write(f"Ignored, because not supported: {', '.join(ignored)}.")
 
 
 def check_tools(profiles: Iterable[AgentProfile]) -> None:
@@ -52,7 +52,7 @@ def check_tools(profiles: Iterable[AgentProfile]) -> None:
         for name in profile.tools or ():
             if name not in known:
                 raise ProfileError(
-                    f"{profile.name}.tools", f"there is no tool {name}; there are {', '.join(known)}"
+                    f"{profile.name}.tools", f"unknown tool {name}; known tools: {', '.join(known)}"
                 )
 
 

@@ -23,8 +23,8 @@ IN_USE = "Something is in use by a transaction, here or on a replica. Try again 
 
 class Command(BaseCommand):
     help = (
-        "Writes every table anew (PostgreSQL: VACUUM FULL; SQLite: VACUUM), so that the database's files hold nothing"
-        " that was deleted. Each table is locked while it is written: best when nobody is there."
+        "Rewrites every table (PostgreSQL: VACUUM FULL; SQLite: VACUUM), so that the database's files hold nothing that"
+        " was deleted. Each table is locked while it is rewritten: best run when nobody uses the service."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             raise CommandError(f"{IN_USE} ({error})") from None
         if skipped:
             raise CommandError(
-                f"Not every table was written ({skipped[0].message_primary}): run this as the owner of the tables."
+                f"Not every table was rewritten ({skipped[0].message_primary}): run this as the owner of the tables."
             )
         # The journal still contains the former pages.
         if not truncate_journal():

@@ -15,12 +15,12 @@ from chatapp.recall.actions.indexing import delete_shared_indexes, rebuild_index
 
 class Command(BaseCommand):
     help = (
-        "Writes the daily files, MEMORY.md and the search index anew from the database, of one user or of all."
-        " Nothing is learned or lost by it: what users edited stays as they wrote it. Safe while the service runs."
+        "Rewrites the daily files, MEMORY.md and the search index from the database, for one user or for all. Nothing"
+        " is learned or lost: what users edited is kept. Safe while the service runs."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("email", nargs="?", default="", help="one user; all without it")
+        parser.add_argument("email", nargs="?", default="", help="only this user; by default all users")
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
         if not email:

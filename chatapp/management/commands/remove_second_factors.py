@@ -13,7 +13,7 @@ from chatapp.accounts.selectors import find_user
 class Command(BaseCommand):
     help = (
         "Removes the second factors and passkeys of a user and ends their sessions: the password alone signs in"
-        " again. Make sure first that it is they who ask."
+        " again. Make sure first that the request comes from this user."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

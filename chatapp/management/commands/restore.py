@@ -35,5 +35,5 @@ class Command(BaseCommand):
         days = sum(rebuild_files(user.pk) for user in users)
         self.stdout.write(
             f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {counted(len(users), 'account')},"
-            f" {counted(days, 'memory file')} written anew. Start the service."
+            f" {counted(days, 'memory file')} rewritten. Start the service."
         )

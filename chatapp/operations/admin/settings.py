@@ -48,7 +48,7 @@ GROUPS: dict[str, dict[str, str]] = {
             "What answers may use where no agent says otherwise; “none” for nothing."
         ),
         "HTTP_FETCH_HOSTS": gettext_noop(
-            "Hosts that http_fetch may ask: docs.python.org, *.python.org, or * for all public ones."
+            "Hosts that http_fetch may access: docs.python.org, *.python.org, or * for all public ones."
         ),
         "HTTP_FETCH_OWN_HOSTS": gettext_noop("The same on your own network: wiki.example:8080."),
         "MAX_OWN_AGENTS": gettext_noop("Agents that a user may make."),

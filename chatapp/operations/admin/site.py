@@ -38,7 +38,7 @@ SUBJECTS = (
         _("People"),
         ("User", "Group", "Invitation", "EmailAddress", "ApiToken", "Budget"),
     ),
-    ("work", _("What happens"), ()),
+    ("work", _("Activity"), ()),
 )
 """The sections of the panel, in this order. The last one has all tables that no other one names."""
 
@@ -130,7 +130,7 @@ class PalimpsestAdminSite(AdminSite):
         """Show the findings of `manage.py doctor`. A POST also calls the models, which takes time and tokens."""
         asks_models = request.method == "POST"
         findings = list(examine(asks_models=asks_models))
-        shown = {"title": gettext("Is everything there?"), "findings": findings, "asks_models": asks_models}
+        shown = {"title": gettext("System checks"), "findings": findings, "asks_models": asks_models}
         return render(request, "admin/checks.html", {**self.each_context(request), **shown})
 
     def settings(self, request: HttpRequest) -> HttpResponse:

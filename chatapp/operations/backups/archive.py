@@ -123,7 +123,7 @@ def unpack_archive(path: Path, folder: Path) -> Manifest:
             while packed.read(2**20):  # the checksum comes last
                 pass
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
-        raise BackupProblem(f"{path} is no backup, or it is damaged or cut off.") from None
+        raise BackupProblem(f"{path} is not a backup, or it is damaged or incomplete.") from None
     return manifest
 
 
@@ -134,7 +134,7 @@ def _read_manifest(tar: tarfile.TarFile, first: tarfile.TarInfo | None) -> Manif
     try:
         manifest = Manifest.model_validate_json(file.read())
     except ValidationError:
-        raise BackupProblem("The backup is of another program, or of a newer version of this one.") from None
+        raise BackupProblem("The backup was made by another program, or by a newer version of this one.") from None
     if manifest.format > FORMAT:
         raise BackupProblem("The backup was made by a newer version: install that one first.")
     return manifest

@@ -230,7 +230,7 @@ def check_database(manifest: Manifest) -> None:
     """Raise BackupProblem if the backup is of another kind of database, or of a newer version."""
     if manifest.database != connection.vendor:
         raise BackupProblem(
-            f"The backup is of {manifest.database}, and DATABASE_URL leads to {connection.vendor}:"
+            f"The backup is of {manifest.database}, and DATABASE_URL points to {connection.vendor}:"
             " it is restored into the kind of database that it was made of."
         )
     known = MigrationExecutor(connection).loader.disk_migrations or {}

@@ -33,7 +33,7 @@ Conversations that never end and never forget.
 
 Authenticate with `Authorization: Bearer <token>` (`POST /tokens`, or `manage.py create_token EMAIL`). JSON in and out,
 times in ISO 8601 UTC, ids are opaque strings. Lists are `{"items", "next_cursor"}`; errors are
-`{"error": {"code", "message", "details"?}}`. What is not yours is not found. Answers to GET of up to 1 MB have an
+`{"error": {"code", "message", "details"?}}`. Objects of other users are not found. Answers to GET of up to 1 MB have an
 `ETag`: send it as `If-None-Match`, and what has not changed is answered with 304.
 """
 

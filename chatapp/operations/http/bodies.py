@@ -200,7 +200,7 @@ def _check_fields(request: HttpRequest, known: frozenset[str]) -> None:
         body = body_of(request, _parser_of(request)) if request.body.strip() else {}
         sent = list(body) if isinstance(body, dict) else ["body"]
     details = [
-        {"field": name, "message": "is sent twice" if name in known else "is no field of this request"}
+        {"field": name, "message": "is sent twice" if name in known else "is not a field of this request"}
         for number, name in enumerate(sent)
         if name not in known or name in sent[:number]
     ]

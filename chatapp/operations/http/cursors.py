@@ -53,6 +53,6 @@ def decode_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:
     except (ValueError, OverflowError, binascii.Error):
         decoded = None
     if decoded is None:
-        details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
-        raise InvalidInput("This cursor is not one of ours.", details=details) from None
+        details = [{"field": "cursor", "message": "Use `next_cursor` of the previous page."}]
+        raise InvalidInput("This cursor is invalid.", details=details) from None
     return decoded

@@ -72,7 +72,7 @@ VERBS = {"put": "replace", "patch": "update", "delete": "delete"}
 SINGLE = frozenset({"settings", "stats"})
 """Names that end with s but are singular."""
 TAGS = {
-    "account": "Who asks, tokens, models, usage, and everything of a user.",
+    "account": "The caller, tokens, models, usage, and all data of a user.",
     "agents": "Presets: a system prompt, a model, tools, hooks.",
     "conversations": "Conversations, their import and export.",
     "messages": "What is said in them: sent, edited, pinned, answered again.",
@@ -86,10 +86,10 @@ TAGS = {
     "tools": "What agents may use, and large results.",
     "memory": "What is remembered, searched and forgotten.",
     "invitations": "Who may sign up, for operators.",
-    "webhooks": "Addresses that are told what happens.",
+    "webhooks": "Addresses that are notified of events.",
 }
 HEADERS = {
-    201: {"Location": "The address of what was made."},
+    201: {"Location": "The address of the new object."},
     401: {"WWW-Authenticate": "Bearer"},
     429: {"Retry-After": "Seconds until the next request is accepted."},
     503: {"Retry-After": "Seconds until another attempt may succeed."},
@@ -99,14 +99,14 @@ IDEMPOTENCY_KEY: Json = {
     "in": "header",
     "name": "Idempotency-Key",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS},
-    "description": "Within 24 hours a repeat with the same key and body answers with what the first one made, as it is "
-    "then, and makes nothing; with another body it is 422.",
+    "description": "Within 24 hours, a repeat with the same key and body creates nothing and returns what the first "
+    "request created, in its current state; with another body it fails with 422.",
 }
 
 TOLD_TO_WEBHOOKS: Json = {
     "operationId": "tellEvent",
-    "summary": "Tell event",
-    "description": "What the address of a webhook is sent, signed as standardwebhooks.com says.",
+    "summary": "Send event",
+    "description": "What is sent to the address of a webhook, signed as described at standardwebhooks.com.",
     "tags": ["webhooks"],
     "security": [],
     "requestBody": {
@@ -126,8 +126,8 @@ TOLD_TO_WEBHOOKS: Json = {
         },
     },
     "responses": {
-        "200": {"description": "Taken. Any other status but 2xx: it is tried again."},
-        "400": {"description": "Not taken; it is tried again."},
+        "200": {"description": "Accepted. After any status other than 2xx the event is sent again."},
+        "400": {"description": "Not accepted; the event is sent again."},
     },
 }
 
@@ -266,7 +266,9 @@ def _event_schemas() -> Json:
         each["title"] = name
         if "type" in each["properties"]:  # every event has these, despite their defaults in the code
             each["required"] = sorted({"type", "v", *each.get("required", ())})
-    return found | {"Event": {"title": "Event", "description": "What a stream tells, by `type`.", **schema}}
+    return found | {
+        "Event": {"title": "Event", "description": "The events of a stream, by `type`.", **schema}
+    }
 
 
 def _without_odd_defaults(value: Any) -> Any:

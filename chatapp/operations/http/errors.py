@@ -64,7 +64,7 @@ def invalid_input(request: HttpRequest, error: ValidationError) -> HttpResponse:
 
 def unknown_parameters(request: HttpRequest, names: Sequence[str]) -> HttpResponse:
     details = [
-        {"field": name, "message": "is no parameter of this address", "type": "extra_forbidden"}
+        {"field": name, "message": "is not a parameter of this endpoint", "type": "extra_forbidden"}
         for name in names
     ]
     return error_response(422, "invalid", f"{names[0]}: {details[0]['message']}", details)
@@ -139,7 +139,7 @@ def nothing_here(request: HttpRequest, error: Any = None) -> HttpResponse:
 
 
 def method_not_allowed(request: HttpRequest, allowed: str) -> HttpResponse:
-    sentence = f"{request.method} is not possible here; {allowed} is."
+    sentence = f"{request.method} is not allowed here. Allowed: {allowed}."
     response = error_response(405, "method_not_allowed", sentence)
     response["Allow"] = allowed
     return response
@@ -157,14 +157,14 @@ def database_away(request: HttpRequest, error: OperationalError | InterfaceError
 def write_failed(request: HttpRequest, error: DatabaseError) -> HttpResponse:
     if not is_deleted_concurrently(error):
         return unexpected(request, error)
-    log.info("%s %s came too late: %s", request.method, request.path, error)
+    log.info("%s %s failed because a row was deleted: %s", request.method, request.path, error)
     return service_error(request, DeletedConcurrently())
 
 
 def file_failed(request: HttpRequest, error: OSError) -> HttpResponse:
     if not is_disk_full(error):
         return unexpected(request, error)
-    log.error("There was no room for %s %s.", request.method, request.path, exc_info=error)
+    log.error("No disk space for %s %s.", request.method, request.path, exc_info=error)
     return service_error(request, DiskFull())
 
 

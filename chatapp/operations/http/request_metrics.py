@@ -28,8 +28,8 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 requests = Counter("palimpsest_http_requests", "Requests that were answered.", ["kind", "method", "status"])
 seconds = Histogram(
     "palimpsest_http_seconds",
-    "From a request to the begin of its answer. A stream begins at once, and a message asked for without one when the "
-    "answer is complete.",
+    "Time from a request to the start of its response. A stream starts at once; a message sent without a stream is "
+    "answered when the answer is complete.",
     ["kind"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )

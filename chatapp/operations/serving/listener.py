@@ -16,12 +16,14 @@ class CannotServe(Exception):
 def open_listener(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raise CannotServe."""
     if not 0 <= port <= HIGHEST_PORT:
-        raise CannotServe(f"{port} is no port: set PORT or --port to a number up to {HIGHEST_PORT}.")
+        raise CannotServe(f"{port} is not a port: set PORT or --port to a number up to {HIGHEST_PORT}.")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:  # UnicodeError: it cannot be a name at all, such as a..b
         reason = error.strerror if isinstance(error, OSError) else error
-        raise CannotServe(f"{host} is no address of this machine ({reason}): set HOST or --host.") from None
+        raise CannotServe(
+            f"{host} is not an address of this machine ({reason}): set HOST or --host."
+        ) from None
     listener = socket.socket(family, socket.SOCK_STREAM)
     # A restarted service need not wait until the system forgets the old connections.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -81,7 +81,7 @@ class Request(WebRequest):
         except ServiceError as refusal:
             error = refusal
         except Exception:
-            log.exception("Who sends a request could not be found out.")
+            log.exception("The user of a request could not be determined.")
             error = Unavailable()
         self.verifying = None
         if self.channel is None:  # the client is gone

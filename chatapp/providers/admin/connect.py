@@ -58,14 +58,14 @@ class ConnectForm(forms.Form):
         required=False,
         min_value=0,
         max_value=MAX_TOKENS,
-        help_text=_("Tokens. Empty: found out."),
+        help_text=_("In tokens. If empty, detected automatically."),
     )
     max_output_tokens = forms.IntegerField(
         label=_("Longest answer"),
         required=False,
         min_value=0,
         max_value=MAX_TOKENS,
-        help_text=_("Tokens. Empty: found out."),
+        help_text=_("In tokens. If empty, detected automatically."),
     )
     make_default = forms.BooleanField(label=_("New conversations begin with it"), required=False)
 

@@ -121,7 +121,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         if "base_url" not in self.changed_data or not self.instance.api_key_encrypted:
             return
         if not cleaned.get("api_key") and not cleaned.get("remove_api_key"):
-            told = gettext("The address is another one: enter the key for it, or remove the stored key.")
+            told = gettext("The address has changed: enter its key, or remove the stored key.")
             self.add_error("api_key", told)
 
     @property
@@ -135,7 +135,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
 SOURCES = {
     "model": gettext_noop("entered here"),
     "environment": gettext_noop("from the environment"),
-    "detected": gettext_noop("told by the provider, or publicly known for this model"),
+    "detected": gettext_noop("reported by the provider, or publicly known for this model"),
     "default": gettext_noop("nothing is known about this model, so the default"),
 }
 OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
@@ -260,7 +260,7 @@ class ModelConfigAdmin(ConnectPage, KeepsRestrictions, TestedAdmin[ModelConfig])
                 self.message_user(request, told % {"model": row}, messages.WARNING)
         return check
 
-    @admin.action(description=_("Test: ask the endpoint and tell what it found"), permissions=["change"])
+    @admin.action(description=_("Test the endpoint and show the result"), permissions=["change"])
     def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:
         for config in queryset:
             self.tell_check(request, config)

@@ -25,8 +25,8 @@ STREAM = {
     "responses": {
         200: {
             "description": (
-                "Server-sent events. Facts carry their `seq` as id; a comment comes every 15 seconds, where the"
-                " operators chose no other pause."
+                "Server-sent events. Facts carry their `seq` as id; a comment is sent every 15 seconds, unless the"
+                " operators chose another interval."
             ),
             "content": {"text/event-stream": {"schema": {}}},
         }
@@ -49,10 +49,10 @@ async def read_events(
         alias="Last-Event-ID",
         ge=0,
         le=MAX_ID,
-        description="Wins over `after_seq`, as browsers repeat the address.",
+        description="Takes precedence over `after_seq`, because browsers reconnect to the same address.",
     ),
 ) -> HttpResponseBase:
-    """Replay the log, then send new events, until you disconnect or may not read any more.
+    """Replay the log, then send new events, until you disconnect or may no longer read.
 
     `reset` says that the log is shorter than you assume: fetch the conversation again.
     """

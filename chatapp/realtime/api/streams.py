@@ -141,7 +141,7 @@ def ends_run(frame: Frame, run_id: str) -> bool:
 def _ended(reason: str) -> dict[str, Any]:
     sentences = {
         "too_slow": "This reader is too slow; continue after the last id.",
-        "signed_out": "You may not read this any more.",
+        "signed_out": "You may no longer read this.",
         "shutting_down": "The service is being restarted; continue after the last id.",
     }
     return {"type": "error", "code": reason, "message": sentences.get(reason, "The stream has ended.")}

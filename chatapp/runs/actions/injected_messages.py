@@ -124,7 +124,7 @@ def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
         assert branch is not None
         last = release_unseen(conversation, branch, now)
         if last is None:
-            raise Conflict("Nothing waits here to be sent.")
+            raise Conflict("There are no waiting messages to send.")
         run = queue_run(conversation, branch=branch, question=last, after=last, now=now)
         record_created_id(run.pk)
         return Receipt(

@@ -218,7 +218,7 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, no
         # Repeating the same decision, e.g. from another tab, is no conflict.
         if call.decision != decision:
             if call.state != ToolCall.State.WAITING or call.decision:
-                raise Conflict("This call does not wait for your decision any more.", code="not_waiting")
+                raise Conflict("This call no longer waits for your decision.", code="not_waiting")
             _store_decision(conversation, call, decision, now)
         return call
 

@@ -1,13 +1,16 @@
 /** Calls to the REST API, with a function per HTTP method. Errors are ApiError with the server's own message. */
 
 import { boot } from "./boot.js";
-import { t, told } from "./i18n.js";
+import { t, translateServerText } from "./i18n.js";
 
 const BASE = "/api/v1";
 const TIMEOUT_MS = 30_000;
 
 export class ApiError extends Error {
-  /** @param {number} status 0 if no response arrived @param {string} code @param {string} message @param {number} [retryAfterS] */
+  /**
+   * @param {number} status 0 if no response arrived @param {string} code @param {string} message
+   * @param {number} [retryAfterS]
+   */
   constructor(status, code, message, retryAfterS = 0) {
     super(message);
     this.status = status;
@@ -67,7 +70,7 @@ function parseJson(text) {
 function errorOf(status, body) {
   const error = body?.error;
   const fallback = t("The server answered with an error ({status}). Try again.", { status });
-  return new ApiError(status, error?.code ?? "error", error?.message ? told(error.message) : fallback, Number(error?.details?.retry_after) || 0);
+  return new ApiError(status, error?.code ?? "error", error?.message ? translateServerText(error.message) : fallback, Number(error?.details?.retry_after) || 0);
 }
 
 export const get = (/** @type {string} */ path) => request("GET", path);
@@ -97,7 +100,9 @@ export function query(values) {
   return text ? `?${text}` : "";
 }
 
-/** @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal @returns {Promise<any>} */
+/**
+ * @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal @returns {Promise<any>}
+ */
 export function uploadFile(file, onProgress, signal) {
   const form = new FormData();
   form.append("file", file, file.name || "image.png");
@@ -106,7 +111,8 @@ export function uploadFile(file, onProgress, signal) {
 
 /**
  * Post a body and report the progress, which fetch() cannot do.
- * @param {string} path @param {FormData|Blob} body @param {(share: number) => void} onProgress @param {AbortSignal} signal
+ * @param {string} path @param {FormData|Blob} body @param {(share: number) => void} onProgress
+ * @param {AbortSignal} signal
  * @returns {Promise<any>}
  */
 export function uploadBody(path, body, onProgress, signal) {

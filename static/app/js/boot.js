@@ -1,9 +1,9 @@
 /** The values that the server embedded in the page. */
 
 /**
- * @typedef {{settings: import("./settings/store.js").Settings, user: import("./state/types.js").User, conversation_id: string|null, csrf_token: string,
- *   limits: import("./state/types.js").Limits, version: string, product_name: string, retention_days: number, temporary_days: number,
- *   trash_days: number, operators_read: boolean,
+ * @typedef {{settings: import("./settings/store.js").Settings, user: import("./state/types.js").User,
+ *   conversation_id: string|null, csrf_token: string, limits: import("./state/types.js").Limits, version: string,
+ *   product_name: string, retention_days: number, temporary_days: number, trash_days: number, operators_read: boolean,
  *   admin_url: string|null, logout_url: string, login_url: string}} Boot
  */
 

@@ -1,4 +1,7 @@
-/** Footnotes in Markdown: `[^1]` in the text and `[^1]: the note` as a block, each with a button that leads to the other. */
+/**
+ * Footnotes in Markdown: `[^1]` in the text and `[^1]: the note` as a block, each with a button that leads to the
+ * other.
+ */
 
 import { t } from "./i18n.js";
 

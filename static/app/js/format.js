@@ -6,7 +6,10 @@ import { lengthOf } from "./pieces.js";
 /** @typedef {import("./state/types.js").Usage} Usage */
 /** @typedef {import("./state/types.js").Conversation} Conversation */
 
-/** Format the usage of a finished answer. Tokens for summarising are already included in both numbers. @param {Usage} usage */
+/**
+ * Format the usage of a finished answer. Tokens for summarising are already included in both numbers.
+ * @param {Usage} usage
+ */
 export function formatDone(usage) {
   return t("{in} in / {out} out", { in: formatTokens(usage.input_tokens), out: formatTokens(usage.output_tokens) });
 }
@@ -82,8 +85,11 @@ export function groupByAge(conversations, now) {
 
 const TOLD_BEFORE_MS = 7 * DAY_MS;
 
-/** Return whether the clean-up will remove the conversation within a week. @param {Conversation} conversation @param {Date} now */
-export const goesSoon = ({ expires_at: at, pinned }, now) =>
+/**
+ * Return whether the clean-up will remove the conversation within a week.
+ * @param {Conversation} conversation @param {Date} now
+ */
+export const expiresSoon = ({ expires_at: at, pinned }, now) =>
   at !== null && !pinned && new Date(at).getTime() - now.getTime() < TOLD_BEFORE_MS;
 
 /**
@@ -171,7 +177,10 @@ export function greeting(now) {
   return hour < 18 ? t("Good afternoon") : t("Good evening");
 }
 
-/** Replace invisible and direction-changing characters by their code points, so that users see what they approve. @param {string} text */
+/**
+ * Replace invisible and direction-changing characters by their code points, so that users see what they approve.
+ * @param {string} text
+ */
 export function revealHidden(text) {
   return text.replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}\u{1d159}]/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`);
 }

@@ -13,7 +13,10 @@ export async function loadHighlighter() {
 /** @param {string} language */
 export const canHighlight = (language) => Boolean(hljs?.getLanguage(language));
 
-/** Return highlighted code as trusted HTML, or null if it must be shown as plain text. @param {string} code @param {string} language */
+/**
+ * Return highlighted code as trusted HTML, or null if it must be shown as plain text.
+ * @param {string} code @param {string} language
+ */
 export function highlight(code, language) {
   if (!hljs || !canHighlight(language)) return null;
   return sanitise(hljs.highlight(code, { language, ignoreIllegals: true }).value);

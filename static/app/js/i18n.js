@@ -1,6 +1,9 @@
 /** Translates every sentence of the screen. Fetches the catalogue of another language before anything is drawn. */
 
-/** A translated sentence, or one for each plural category. @typedef {string|Partial<Record<Intl.LDMLPluralRule, string>>} Translation */
+/**
+ * A translated sentence, or one for each plural category.
+ * @typedef {string|Partial<Record<Intl.LDMLPluralRule, string>>} Translation
+ */
 /** @typedef {Record<string, string|number>} Values */
 
 export const language = globalThis.document?.documentElement.lang || "en";
@@ -39,18 +42,21 @@ function patternOf(english) {
   return new RegExp(`^${parts.join("(.+?)")}$`, "is");
 }
 
-/** Translate a sentence of the server. An unknown sentence stays in English. @param {string} sentence @returns {string} */
-export function told(sentence) {
+/**
+ * Translate a sentence of the server. An unknown sentence stays in English.
+ * @param {string} sentence @returns {string}
+ */
+export function translateServerText(sentence) {
   for (const [pattern, translated] of said) {
     const found = pattern.exec(sentence);
-    if (found) return translated.replace(/\{(\d)\}/g, (_, at) => told(found[Number(at) + 1]));
+    if (found) return translated.replace(/\{(\d)\}/g, (_, at) => translateServerText(found[Number(at) + 1]));
   }
   return firstHalves.get(sentence) ?? sentence;
 }
 
 /** Translate an error without the advice that follows its semicolon. @param {string} sentence */
-export function toldWithoutAdvice(sentence) {
-  const whole = told(sentence);
+export function translateWithoutAdvice(sentence) {
+  const whole = translateServerText(sentence);
   const end = whole.search(/[;；]/);
   return end < 0 ? whole : `${whole.slice(0, end)}${whole[end] === ";" ? "." : "。"}`;
 }

@@ -49,7 +49,10 @@ async function loadKatex() {
   katex = (await import("katex")).default;
 }
 
-/** Leave a formula beyond these limits as written: KaTeX recurses into groups, and needs a millisecond for ten characters. */
+/**
+ * Leave a formula beyond these limits as written: KaTeX recurses into groups, and needs a millisecond for ten
+ * characters.
+ */
 const MAX_CHARS = 4_000;
 const MAX_DEPTH = 50;
 /** The longest time for which drawing may block the page. The rest is drawn after a repaint. */

@@ -4,7 +4,10 @@ import { boot } from "./boot.js";
 
 const PREFIX = "palimpsest.";
 
-/** Values that the browser did not store or must not store any more, kept until the page is left. @type {Map<string, string>} */
+/**
+ * Values that the browser did not store or must not store any more, kept until the page is left.
+ * @type {Map<string, string>}
+ */
 const onlyHere = new Map();
 
 /** @param {string} name @returns {string|null} */
@@ -86,7 +89,10 @@ export function unstoreDraft(conversationId) {
   }
 }
 
-/** Remove the drafts in this browser, with `exceptOwn` only those of other users. @param {{exceptOwn?: boolean}} [which] */
+/**
+ * Remove the drafts in this browser, with `exceptOwn` only those of other users.
+ * @param {{exceptOwn?: boolean}} [which]
+ */
 export function removeDrafts({ exceptOwn = false } = {}) {
   try {
     for (const key of Object.keys(localStorage)) {

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { boot } from "./boot.js";
-import { sentenceOf } from "./commands/conversations.js";
+import { errorText } from "./commands/conversations.js";
 import { changeSettings, personal } from "./settings/store.js";
 import { showToast } from "./state/store.js";
 import { recall, remember } from "./storage.js";
@@ -11,7 +11,10 @@ import { recall, remember } from "./storage.js";
 
 export const theme = signal(/** @type {Theme} */ (boot.settings?.theme ?? recall("theme") ?? "system"));
 
-/** Store the theme in this browser, so that `theme-boot.js` applies it to pages without a signed-in user. @param {Theme} chosen */
+/**
+ * Store the theme in this browser, so that `theme-boot.js` applies it to pages without a signed-in user.
+ * @param {Theme} chosen
+ */
 function keepHere(chosen) {
   remember("theme", chosen === "system" ? null : chosen);
 }
@@ -31,6 +34,6 @@ export function chooseTheme(chosen) {
   show(chosen);
   changeSettings({ theme: chosen }).catch((error) => {
     if (theme.value === chosen) show(personal.value.theme);
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   });
 }

@@ -84,7 +84,7 @@ def _text(content: Any, reading: Reading) -> str:
     if kind == "code":
         return f"```{string(content.get('language')).strip()[:40]}\n{string(content.get('text'))}\n```"
     if kind not in ("text", "multimodal_text"):
-        reading.left_out["notes that ChatGPT shows apart, such as its reasoning"] += 1
+        reading.left_out["notes that ChatGPT shows separately, such as its reasoning"] += 1
         return ""
     parts = content.get("parts")
     texts = [_part(part, reading) for part in parts] if isinstance(parts, list) else []

@@ -66,29 +66,29 @@ def _pauses(raw: Any, reading: Reading) -> Iterator[tuple[datetime, datetime | N
 
 def _branches(raw: Any) -> dict[str, list[tuple[str, int]]]:
     if not isinstance(raw, dict) or not raw:
-        raise Unreadable("It does not say which branches it has.")
+        raise Unreadable("It does not list its branches.")
     return {name: list(_lineage(lineage)) for name, lineage in raw.items()}
 
 
 def _lineage(raw: Any) -> Iterator[tuple[str, int]]:
     if not isinstance(raw, list):
-        raise Unreadable("It does not say where its branches begin.")
+        raise Unreadable("It does not say where its branches start.")
     for pair in raw:
         if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)):
-            raise Unreadable("It does not say where its branches begin.")
+            raise Unreadable("It does not say where its branches start.")
         yield pair[0], _whole(pair[1], MAX_ID)
 
 
 def _whole(raw: Any, most: int) -> int:
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= most:
         return raw
-    raise Unreadable("A number in it is not one that an export has.")
+    raise Unreadable("It contains a number that is not valid in an export.")
 
 
 def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
     role, status, kind = (string(raw.get(name)) for name in ("role", "status", "kind"))
     if role not in Message.Role or status not in Message.Status or kind not in Message.Kind:
-        raise Unreadable("A message in it has a role, status or kind that no message has.")
+        raise Unreadable("A message in it has an unknown role, status or kind.")
     parts = list(_parts(raw, reading))
     columns = {
         "position": _whole(raw.get("position"), MAX_ID),

@@ -1,4 +1,6 @@
-/** Conversations that wait for the user: marks those shown in this tab as read, and notifies while the tab is hidden. */
+/**
+ * Conversations that wait for the user: marks those shown in this tab as read, and notifies while the tab is hidden.
+ */
 
 import { effect } from "@preact/signals";
 import { get, post, query } from "../api.js";
@@ -35,7 +37,9 @@ function noteView() {
   if (document.hidden && Object.values(conversations.value).some((one) => one.active_run)) wasAway.value = true;
 }
 
-/** Load what waits for the user, including unlisted chats, and what other devices read while this page was disconnected. */
+/**
+ * Load what waits for the user, including unlisted chats, and what other devices read while this page was disconnected.
+ */
 export async function loadAttention() {
   const page = await get(`/conversations${query({ attention: true, limit: MOST })}`).catch(() => null);
   if (!page) return;

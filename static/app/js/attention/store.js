@@ -1,7 +1,7 @@
 /** Which conversations wait for the user, and whether this browser may notify about them. */
 
 import { computed, signal } from "@preact/signals";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { changeSettings, personal } from "../settings/store.js";
 import { waits } from "../state/listing.js";
 import { conversations, showToast } from "../state/store.js";
@@ -33,5 +33,5 @@ export async function allowNotifications() {
 
 /** Refuse notifications on all devices, until the user switches them on in the settings. */
 export function refuseNotifications() {
-  changeSettings({ notifications: false }).catch((error) => showToast(sentenceOf(error), "bad"));
+  changeSettings({ notifications: false }).catch((error) => showToast(errorText(error), "bad"));
 }

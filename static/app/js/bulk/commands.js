@@ -2,12 +2,12 @@
 
 import { post } from "../api.js";
 import { boot } from "../boot.js";
-import { loadListing, loadWholeListing, sentenceOf } from "../commands/conversations.js";
+import { loadListing, loadWholeListing, errorText } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { loadFolders } from "../folders/commands.js";
 import { folderNamed, keepOpen } from "../folders/store.js";
 import { groupByAge } from "../format.js";
-import { t, told } from "../i18n.js";
+import { t, translateServerText } from "../i18n.js";
 import { changeUi, conversations, currentId, dispatch, listing, showToast } from "../state/store.js";
 import { endSelection, select, selection } from "./store.js";
 
@@ -42,10 +42,10 @@ async function ask(ids, change) {
     for (let from = 0; from < ids.length; from += AT_ONCE) {
       const answer = await post("/conversations/bulk", { ids: ids.slice(from, from + AT_ONCE), ...change });
       done.push(...answer.done);
-      if (answer.refused.length) showToast(told(answer.refused[0].message), "bad");
+      if (answer.refused.length) showToast(translateServerText(answer.refused[0].message), "bad");
     }
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
   return done;
 }
@@ -109,7 +109,10 @@ async function trash(ids) {
   else endSelection();
 }
 
-/** Return the download address of the selected conversations, at most AT_ONCE of them. @param {"markdown"|"json"} format */
+/**
+ * Return the download address of the selected conversations, at most AT_ONCE of them.
+ * @param {"markdown"|"json"} format
+ */
 export const exportAddress = (format) => `/api/v1/conversations/export?format=${format}&ids=${[...(selection.value ?? [])].slice(0, AT_ONCE).join(",")}`;
 
 export const openMoveSelected = () => changeUi({ dialog: { kind: "move", conversation: null } });

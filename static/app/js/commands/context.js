@@ -5,7 +5,7 @@ import { exact } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { answerOfCommand } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 /** @param {string} id @returns {Promise<any>} the inspector's view, or null on failure */
 export async function loadContext(id) {
@@ -19,14 +19,17 @@ export async function loadContext(id) {
   }
 }
 
-/** @param {string} id @param {string} keep what the summary should keep, in the user's words @returns {Promise<boolean>} whether the summary is being written */
+/**
+ * @param {string} id @param {string} keep what the summary should keep, in the user's words
+ * @returns {Promise<boolean>} whether the summary is being written
+ */
 export async function compactNow(id, keep) {
   try {
     await post(`/conversations/${id}/compact`, keep ? { keep } : undefined);
     showToast(t("Summarizing earlier messages…"));
     return true;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }
@@ -38,7 +41,7 @@ export async function readCompactions(id) {
 }
 
 /** Load the compactions after a change. The change stands even if this fails. @param {string} id */
-export const loadCompactions = (id) => readCompactions(id).catch((error) => showToast(sentenceOf(error), "bad"));
+export const loadCompactions = (id) => readCompactions(id).catch((error) => showToast(errorText(error), "bad"));
 
 /**
  * Undo a compaction, so that its messages are in context again. The toast offers to redo it.
@@ -56,11 +59,14 @@ export async function undoCompaction({ id: compactionId }) {
     };
     showToast(t("The summary was undone: its messages are in context again."), "plain", { name: t("Undo"), run: redo, about: compactionId });
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }
 
-/** @param {import("../state/types.js").Compaction} compaction @param {string} summary @returns {Promise<boolean>} whether it was saved */
+/**
+ * @param {import("../state/types.js").Compaction} compaction @param {string} summary
+ * @returns {Promise<boolean>} whether it was saved
+ */
 export async function editSummary({ id: compactionId, summary: before }, summary) {
   const id = currentId.value;
   if (id === null) return false;
@@ -73,12 +79,15 @@ export async function editSummary({ id: compactionId, summary: before }, summary
     if (before) showToast(t("The summary was changed."), "plain", { name: t("Undo"), run: () => write(before), about: compactionId });
     return true;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }
 
-/** Show what a compaction would cover and keep. It starts only when the user confirms. @param {string} id @param {string} keep */
+/**
+ * Show what a compaction would cover and keep. It starts only when the user confirms.
+ * @param {string} id @param {string} keep
+ */
 export async function previewCompaction(id, keep) {
   try {
     const draft = await post(`/conversations/${id}/compact`, { preview: true });
@@ -93,6 +102,6 @@ export async function previewCompaction(id, keep) {
       action: { name: t("Summarize"), run: async () => void (await compactNow(id, keep)) },
     };
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }

@@ -10,7 +10,7 @@ const LISTED = 40;
 const MOST = 100;
 
 /** @param {unknown} error */
-export const sentenceOf = (error) =>
+export const errorText = (error) =>
   error instanceof ApiError ? error.message : t("Something went wrong here. Reload the page and try again.");
 
 /**
@@ -43,11 +43,14 @@ async function readListing(q, showsArchived, cursor = null, count = LISTED) {
     const page = await readRows(filterOf(q, showsArchived), cursor, count);
     if (isWanted()) dispatch({ type: "listing/loaded", page, isFirst: !cursor, asked });
   } catch (error) {
-    if (isWanted()) dispatch({ type: "listing/failed", message: sentenceOf(error) });
+    if (isWanted()) dispatch({ type: "listing/failed", message: errorText(error) });
   }
 }
 
-/** Return up to `count` rows as one page. @param {ReturnType<typeof filterOf>} filter @param {string|null} cursor @param {number} count */
+/**
+ * Return up to `count` rows as one page.
+ * @param {ReturnType<typeof filterOf>} filter @param {string|null} cursor @param {number} count
+ */
 async function readRows(filter, cursor, count) {
   const items = [];
   let next = cursor;
@@ -92,7 +95,10 @@ export async function archiveConversation(id, archived) {
 /** Return the title for a short notice. @param {string} id */
 export const nameOf = (id) => brief(state.value.conversations[id]?.title || t("New chat"));
 
-/** @param {string} id @param {Record<string, unknown>} change @returns {Promise<boolean>} whether it was changed; otherwise an error is shown */
+/**
+ * @param {string} id @param {Record<string, unknown>} change
+ * @returns {Promise<boolean>} whether it was changed; otherwise an error is shown
+ */
 export async function changeConversation(id, change) {
   const before = state.value.conversations[id];
   // The conversation may have been deleted before its change is undone.
@@ -102,7 +108,7 @@ export async function changeConversation(id, change) {
     return true;
   } catch (error) {
     if (before) dispatch({ type: "conversation/put", conversation: before });
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }

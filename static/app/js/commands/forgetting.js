@@ -8,15 +8,16 @@ import { get, post, query, remove } from "../api.js";
  *   day?: string, role?: string}} ForgetItem
  * @typedef {{proposal_id: string, items: ForgetItem[], receipt?: Receipt|null}} Proposal
  * @typedef {Receipt & {proposal?: Proposal|null}} ForgetAnswer
- * @typedef {{entry_id: string}|{message_id: string}|{conversation_id: string}|{day: string}|{everything: true}} Wish
+ * @typedef {{entry_id: string}|{message_id: string}|{conversation_id: string}|{day: string}
+ *   |{everything: true}} ForgetTarget
  */
 
 /**
- * Forget what the wish names. The answer may propose where else it is said. Sentences forgotten for good are not
- * learned again even if the user asks for it.
- * @param {Wish} wish @param {boolean} isForGood @returns {Promise<ForgetAnswer>}
+ * Forget the target. The answer may propose other places that say the same. Sentences forgotten for good are not
+ * learned again, even if the user asks for it.
+ * @param {ForgetTarget} forgetTarget @param {boolean} isForGood @returns {Promise<ForgetAnswer>}
  */
-export const forget = (wish, isForGood) => post("/memory/forget", { ...wish, for_good: isForGood });
+export const forget = (forgetTarget, isForGood) => post("/memory/forget", { ...forgetTarget, for_good: isForGood });
 
 /** Propose what to forget. Nothing is forgotten yet. @param {string} words @returns {Promise<Proposal>} */
 export const proposeForgetting = (words) => post("/memory/forget/propose", { query: words });

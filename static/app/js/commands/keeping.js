@@ -3,7 +3,7 @@
 import { patch } from "../api.js";
 import { t } from "../i18n.js";
 import { changeUi, currentId, dispatch, showToast } from "../state/store.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 /** @param {string} messageId @param {boolean} pinned */
 export async function pinMessage(messageId, pinned) {
@@ -11,9 +11,9 @@ export async function pinMessage(messageId, pinned) {
   try {
     const message = await patch(`/conversations/${id}/messages/${messageId}`, { pinned });
     dispatch({ type: "message.pinned", conversation_id: id, message });
-    showToast(pinned ? t("It stays in context.") : t("It may leave the context."));
+    showToast(pinned ? t("The message stays in context.") : t("The message can leave the context."));
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }
 
@@ -23,7 +23,7 @@ export function askToForgetMessage(messageId) {
     kind: "forget",
     title: t("Forget this message?"),
     text: t("Its words will be gone for good: here, in summaries, in memory and in the search. It will not be learned again."),
-    wish: { message_id: messageId },
+    forgetTarget: { message_id: messageId },
     onDone: () => {},
   };
   changeUi({ dialog });

@@ -3,12 +3,12 @@
 import { get, patch, post, put, query } from "../api.js";
 import { addressOfPlace, days, daysProblem, NO_SEARCH, olderDaysCursor, place, placeOf, sharedMemories } from "../state/memory.js";
 import { monthOf } from "../state/calendar.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 /**
- * @typedef {{id: string, day: string, text: string, author: "extraction"|"user"|"operator", shared_memory_of: string|null, state: "kept"|"proposed",
- *   revision: number, conversation_id: string|null, first_message_id: string|null, last_message_id: string|null,
- *   created_at: string}} Entry
+ * @typedef {{id: string, day: string, text: string, author: "extraction"|"user"|"operator",
+ *   shared_memory_of: string|null, state: "kept"|"proposed", revision: number, conversation_id: string|null,
+ *   first_message_id: string|null, last_message_id: string|null, created_at: string}} Entry
  * @typedef {{revision: number, text: string, author: string, written_at: string, is_current: boolean}} Revision
  * @typedef {{id: string, day: string, text: string, is_mine: boolean, created_at: string}} SharedEntry
  * @typedef {{day: string, markdown: string, version: string, entries: Entry[]}} DayFile
@@ -43,7 +43,7 @@ export async function loadDays() {
     olderDaysCursor.value = page.next_cursor;
     daysProblem.value = "";
   } catch (problem) {
-    daysProblem.value = sentenceOf(problem);
+    daysProblem.value = errorText(problem);
   }
 }
 
@@ -63,7 +63,10 @@ const loadSharedMemories = () =>
     () => {},
   );
 
-/** @param {string} agentId @param {string|null} cursor @returns {Promise<{items: SharedEntry[], next_cursor: string|null}>} newest first */
+/**
+ * @param {string} agentId @param {string|null} cursor
+ * @returns {Promise<{items: SharedEntry[], next_cursor: string|null}>} newest first
+ */
 export const readShared = (agentId, cursor) => get(`/memory/shared/${agentId}${query({ cursor })}`);
 
 /**

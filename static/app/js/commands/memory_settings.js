@@ -3,7 +3,7 @@
 import { get, patch, post, query } from "../api.js";
 import { showToast } from "../state/store.js";
 import { memorySettings, waitingCount } from "../state/memory.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 /** @typedef {import("../state/memory.js").MemorySettings} MemorySettings */
 /** @typedef {import("./memory.js").Entry} Entry */
@@ -15,7 +15,7 @@ export async function loadMemorySettings() {
     memorySettings.value = await get("/memory/settings");
     waitingCount.value = (await waitingEntries(null, COUNTED)).items.length;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }
 
@@ -26,11 +26,13 @@ export async function changeMemorySettings(change) {
   } catch (error) {
     // Draw the switch again, because it shows the refused value.
     if (memorySettings.value) memorySettings.value = { ...memorySettings.value };
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }
 
-/** @param {string|null} cursor @param {number} [limit] @returns {Promise<{items: Entry[], next_cursor: string|null}>} */
+/**
+ * @param {string|null} cursor @param {number} [limit] @returns {Promise<{items: Entry[], next_cursor: string|null}>}
+ */
 export const waitingEntries = (cursor, limit) => get(`/memory/review${query({ cursor, limit })}`);
 
 /** @param {string} id @param {boolean} isApproved */

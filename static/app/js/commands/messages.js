@@ -5,11 +5,11 @@ import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { chosenFolder } from "../folders/store.js";
 import { t } from "../i18n.js";
-import { answerOfCommand, branchAfter, changeDraft, clearUploads, draftText, giveBack, isCreating, noteSending, noteSent, notSent, uploads } from "../state/draft.js";
+import { answerOfCommand, branchAfter, changeDraft, clearUploads, draftText, isCreating, noteSent, notSent, returnToDraft, storeUnsent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 import { goTo } from "./navigation.js";
 import { commandIn, runCommand, unknownCommandIn } from "./slash.js";
 import { backToNewest } from "./window.js";
@@ -61,7 +61,7 @@ export async function sendDraft() {
   if (unknown) {
     answerOfCommand.value = {
       title: unknown,
-      text: t("There is no such command; /help lists them. To send it to the model, begin with a space."),
+      text: t("This command does not exist; /help lists all commands. To send the text to the model, begin it with a space."),
     };
     return;
   }
@@ -81,7 +81,7 @@ export async function sendDraft() {
   // Clear the draft at once: text typed from here on is the next message.
   clearUploads(from);
   changeDraft(from, "");
-  noteSending(from, outgoing);
+  storeUnsent(from, outgoing);
   answerOfCommand.value = null;
   branchAfter.value = null;
   notSent.value = null;
@@ -118,7 +118,7 @@ async function createConversation(outgoing) {
     const typed = isHere ? draftText.value : "";
     if (isHere) writeDraft(null, "");
     noteSent(null, outgoing);
-    noteSending(conversation.id, outgoing);
+    storeUnsent(conversation.id, outgoing);
     dispatch({ type: "conversation/put", conversation });
     if (isHere) {
       dispatch({ type: "conversation/opened", id: conversation.id });
@@ -128,7 +128,7 @@ async function createConversation(outgoing) {
     }
     return /** @type {string} */ (conversation.id);
   } catch (error) {
-    takeBack(null, outgoing, error);
+    returnToComposer(null, outgoing, error);
     return null;
   } finally {
     isCreating.value = false;
@@ -150,7 +150,7 @@ async function send(id, outgoing) {
     dispatch({ type: "send/acked", id, clientId, messageId: answer.message_id });
   } catch (error) {
     dispatch({ type: "send/failed", id, clientId });
-    takeBack(id, outgoing, error);
+    returnToComposer(id, outgoing, error);
   }
 }
 
@@ -169,9 +169,9 @@ async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body
  * Put an unsent message back into the composer of its chat, with a toast if another chat is open.
  * @param {string|null} chat @param {Outgoing} outgoing @param {unknown} error
  */
-function takeBack(chat, outgoing, error) {
-  const reason = sentenceOf(error);
-  giveBack(chat, { ...outgoing, reason });
+function returnToComposer(chat, outgoing, error) {
+  const reason = errorText(error);
+  returnToDraft(chat, { ...outgoing, reason });
   if (currentId.value !== chat) showToast(t("Not sent: {reason}", { reason }), "bad");
 }
 
@@ -195,7 +195,7 @@ export async function tell(ask) {
     await ask();
     return true;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }

@@ -4,7 +4,7 @@ import { ApiError, get, query } from "../api.js";
 import { editedId } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { dispatch, showToast, state } from "../state/store.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 export const PAGE = 60;
 /** The most messages to load at once in order to reach a divider above the newest page. */
@@ -30,7 +30,7 @@ export async function loadThread(id) {
     return true;
   } catch (error) {
     const isMissing = error instanceof ApiError && error.status === 404;
-    dispatch({ type: "thread/failed", id, isMissing, message: sentenceOf(error) });
+    dispatch({ type: "thread/failed", id, isMissing, message: errorText(error) });
     return false;
   }
 }
@@ -48,7 +48,7 @@ export async function loadOlder(id, leavesNewest = false) {
     return true;
   } catch (error) {
     dispatch({ type: "older/failed", id });
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }

@@ -19,7 +19,10 @@ export const readProfile = () => get("/memory/profile");
 export const writeProfile = ({ version }, markdown) =>
   put("/memory/profile", { markdown }, { "If-Match": `"${version}"` });
 
-/** List the versions, newest first. @param {string|null} cursor @returns {Promise<{items: Version[], next_cursor: string|null}>} */
+/**
+ * List the versions, newest first.
+ * @param {string|null} cursor @returns {Promise<{items: Version[], next_cursor: string|null}>}
+ */
 export const profileVersions = (cursor) => get(`/memory/profile/versions${query({ cursor })}`);
 
 /** Read a version with its changes. @param {number} version @returns {Promise<VersionText>} */

@@ -7,7 +7,10 @@ import { addToDraft, stopEditing } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
 import { tell } from "./messages.js";
 
-/** Save an edited message with its attachments. @param {import("../state/types.js").ViewMessage} message @param {string} content */
+/**
+ * Save an edited message with its attachments.
+ * @param {import("../state/types.js").ViewMessage} message @param {string} content
+ */
 export async function editQueued({ id, images, files }, content) {
   const attachments = [...images, ...files].map((part) => part.file_id);
   const chat = currentId.value;
@@ -21,8 +24,11 @@ export async function editQueued({ id, images, files }, content) {
 /** Send all messages that were held when the answer was stopped. */
 export const sendHeld = () => tell(() => postAsync(`/conversations/${currentId.value}/queue/send`, {}));
 
-/** Delete a queued message. The toast offers to put its text into the draft. @param {string} messageId @param {string} text */
-export async function takeBack(messageId, text) {
+/**
+ * Delete a queued message. The toast offers to put its text into the draft.
+ * @param {string} messageId @param {string} text
+ */
+export async function withdrawQueued(messageId, text) {
   const chat = currentId.value;
   if (!(await tell(() => remove(`/conversations/${chat}/messages/${messageId}`)))) return;
   showToast(t("Taken back: {text}", { text: brief(text) }), "plain", { name: t("Undo"), run: () => addToDraft(chat, text) });

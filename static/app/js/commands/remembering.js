@@ -3,7 +3,7 @@
 import { remove } from "../api.js";
 import { t } from "../i18n.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 /** @param {string} entryId */
 export async function undoRemembering(entryId) {
@@ -13,6 +13,6 @@ export async function undoRemembering(entryId) {
     dispatch({ type: "memory/undone", id, entryId });
     showToast(t("It is forgotten."));
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }

@@ -4,7 +4,7 @@ import { endSession, get, goToSignIn } from "../api.js";
 import { boot } from "../boot.js";
 import { showToast } from "../state/store.js";
 import { remember, removeDrafts } from "../storage.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
 /** Storage key that is written at each sign-out to notify the other tabs of this browser. */
 const SIGNED_OUT = "signed-out";
@@ -32,7 +32,7 @@ export async function signOut() {
   try {
     await endSession();
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return;
   }
   leave();

@@ -10,13 +10,14 @@ import { currentId, currentThread } from "../state/store.js";
 import { readOneOff, readValue } from "../state/typed_settings.js";
 import { readDraft } from "../storage.js";
 import { loadCompactions } from "./context.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 import { proposeForgetting } from "./forgetting.js";
 
 /**
- * `links`: the addresses of the rows, in order. `isOver`: whether the answer is outdated and hidden.
- * @typedef {{title: string, rows?: [string, string][], links?: string[], text?: string, proposal?: import("./forgetting.js").Proposal,
- *   action?: {name: string, run: () => Promise<void>}, isOver?: () => boolean}} CommandAnswer
+ * `links`: the addresses of the rows, in order. `isOutdated`: whether the answer is outdated and hidden.
+ * @typedef {{title: string, rows?: [string, string][], links?: string[], text?: string,
+ *   proposal?: import("./forgetting.js").Proposal, action?: {name: string, run: () => Promise<void>},
+ *   isOutdated?: () => boolean}} CommandAnswer
  * @typedef {{name: string, usage: string, about: string, needsChat: boolean,
  *   run: (rest: string, id: string) => Promise<CommandAnswer>}} Command
  */
@@ -43,7 +44,10 @@ export function commandIn(text) {
   return COMMANDS.find(({ name }) => asked === name || asked.startsWith(`${name} `));
 }
 
-/** Return a word that looks like a command but is none. A path such as /etc/hosts is text. @param {string} text @returns {string|null} */
+/**
+ * Return a word that looks like a command but is not one. A path such as /etc/hosts is text.
+ * @param {string} text @returns {string|null}
+ */
 export const unknownCommandIn = (text) => /^\/[a-z]+(?=\s|$)/i.exec(text)?.[0] ?? null;
 
 /**
@@ -65,7 +69,7 @@ export const offered = () => (chosenCommand.value < 0 ? [] : completions(draftTe
 export function closeTopmost() {
   const answer = answerOfCommand.value;
   if (offered().length) chosenCommand.value = -1;
-  else if (answer && !answer.isOver?.()) answerOfCommand.value = null;
+  else if (answer && !answer.isOutdated?.()) answerOfCommand.value = null;
   else return false;
   return true;
 }
@@ -104,7 +108,7 @@ async function answerTo(command, text) {
   } catch (error) {
     // Put the command back for a retry, but not below a new text, where it would not be a command.
     if (!(currentId.value === id ? draftText.value : readDraft(id))) addToDraft(id, text);
-    return { title: command.name, text: sentenceOf(error) };
+    return { title: command.name, text: errorText(error) };
   }
 }
 
@@ -144,7 +148,7 @@ async function clearContext(_rest, id) {
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
 async function compact(rest, id) {
   const row = await post(`/conversations/${id}/compact`, readOneOff(rest));
-  return { title: t("Summarizing"), text: plural(row.message_count, "{n} message is being summarized.", "{n} messages are being summarized."), isOver: () => isWritten(row.id) };
+  return { title: t("Summarizing"), text: plural(row.message_count, "{n} message is being summarized.", "{n} messages are being summarized."), isOutdated: () => isWritten(row.id) };
 }
 
 /** Return whether the compaction has ended. Its divider then shows the rest. @param {string} id */

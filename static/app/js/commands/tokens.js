@@ -2,7 +2,10 @@
 
 import { get, post, remove } from "../api.js";
 
-/** @typedef {{id: string, name: string, prefix?: string, scopes: string[], created_at: string, last_used_at?: string|null, expires_at?: string|null}} ApiToken */
+/**
+ * @typedef {{id: string, name: string, prefix?: string, scopes: string[], created_at: string,
+ *   last_used_at?: string|null, expires_at?: string|null}} ApiToken
+ */
 
 /** @returns {Promise<ApiToken[]>} */
 export const listTokens = async () => (await get("/tokens")).items;

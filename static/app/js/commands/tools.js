@@ -3,9 +3,12 @@
 import { get, post, query } from "../api.js";
 import { t } from "../i18n.js";
 import { showToast } from "../state/store.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 
-/** @typedef {{text: string, total_chars: number|null, next_offset: number|null, content_url: string, mime_type: string}} OffloadPage */
+/**
+ * @typedef {{text: string, total_chars: number|null, next_offset: number|null, content_url: string,
+ *   mime_type: string}} OffloadPage
+ */
 
 /**
  * Decide a call that waits for consent. Its new state arrives as an event.
@@ -15,7 +18,7 @@ export async function decideCall(runId, callId, isApproved) {
   try {
     await post(`/runs/${runId}/tools/${callId}/${isApproved ? "approve" : "deny"}`);
   } catch (error) {
-    showToast(sentenceOf(error) || t("Your decision could not be saved."), "bad");
+    showToast(errorText(error) || t("Your decision could not be saved."), "bad");
   }
 }
 

@@ -6,7 +6,7 @@ import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
 import { addUploads, changeUpload } from "../state/draft.js";
 import { currentId } from "../state/store.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 import { isReadable } from "./fileStart.js";
 
 export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp,text/*,application/pdf,.pdf,.docx,.xlsx,.pptx,.csv,.tsv,.md,.json,.log";
@@ -42,7 +42,7 @@ async function refusalOf(file) {
   if (file.size > most) return t("It is larger than {most}.", { most: formatBytes(most) });
   // The browser cannot read a dropped folder, or a file that was moved.
   const start = await file.slice(0, 1024).arrayBuffer().catch(() => null);
-  if (!start) return t("This file cannot be read any more. Choose it again.");
+  if (!start) return t("This file can no longer be read. Choose it again.");
   return isReadable(new Uint8Array(start)) ? "" : t("It is neither an image, nor a text, a CSV, a PDF or an Office file.");
 }
 
@@ -99,6 +99,6 @@ async function send(upload, file) {
     };
     changeUpload(upload.key, { share: 1, attached });
   } catch (error) {
-    changeUpload(upload.key, { error: sentenceOf(error) });
+    changeUpload(upload.key, { error: errorText(error) });
   }
 }

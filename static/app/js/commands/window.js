@@ -5,7 +5,7 @@ import { t } from "../i18n.js";
 import { isAtNewest } from "../state/pages.js";
 import { dispatch, showToast, state } from "../state/store.js";
 import { belongsToAnswer } from "../state/tools.js";
-import { sentenceOf } from "./conversations.js";
+import { errorText } from "./conversations.js";
 import { watchAgain } from "./live.js";
 import { PAGE, readPage } from "./pages.js";
 
@@ -45,18 +45,21 @@ export async function loadNewer(id) {
     if (!page.newer_cursor) watchAgain();
   } catch (error) {
     dispatch({ type: "newer/failed", id });
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }
 
-/** Replace the shown messages, or keep them if the new ones cannot be read. @param {() => Promise<Record<string, any>>} read */
+/**
+ * Replace the shown messages, or keep them if the new ones cannot be read.
+ * @param {() => Promise<Record<string, any>>} read
+ */
 async function replaceView(read) {
   try {
     dispatch({ type: "thread/loaded", ...(await read()) });
     watchAgain();
     return true;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { deleteAgent, exportAddress, importAgent, listTools, NEW_AGENT, readAgent, saveAgent } from "../commands/agents.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { models, state } from "../state/store.js";
@@ -31,7 +31,7 @@ export function AgentsDialog() {
     try {
       await work();
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   const edit = (/** @type {string} */ id) => attempt(async () => (editing.value = { id, form: await readAgent(id) }));
@@ -49,7 +49,10 @@ export function AgentsDialog() {
   <//>`;
 }
 
-/** @param {{onEdit: (id: string) => void, onDelete: (id: string) => void, onNew: () => void, onImport: (file: File) => void}} props */
+/**
+ * @param {{onEdit: (id: string) => void, onDelete: (id: string) => void, onNew: () => void,
+ *   onImport: (file: File) => void}} props
+ */
 function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
   const own = state.value.agents.filter((agent) => agent.is_mine);
@@ -68,11 +71,14 @@ function OwnAgents({ onEdit, onDelete, onNew, onImport }) {
     </div>`;
 }
 
-/** @param {{agent: import("../state/types.js").Agent, onEdit: (id: string) => void, onDelete: (id: string) => void}} props */
+/**
+ * @param {{agent: import("../state/types.js").Agent, onEdit: (id: string) => void,
+ *   onDelete: (id: string) => void}} props
+ */
 function OwnAgent({ agent, onEdit, onDelete }) {
   const { isOpen: isAsked, opener, close } = useInPlace();
   if (isAsked.value)
-    return html`<li><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats stay.", { name: agent.name })}
+    return html`<li><${AskFirst} text=${t("The instructions and settings of {name} will be gone for good. Its chats are kept.", { name: agent.name })}
       action=${t("Delete {name}", { name: agent.name })} onConfirm=${() => onDelete(agent.id)} onCancel=${close} /></li>`;
   return html`<li class="token"><${Icon} name="spark" size=${18} />
     <span class="token-text"><strong><bdi>${agent.name}</bdi></strong><small>${[agent.mode, agent.model].filter(Boolean).join(" · ")}</small></span>
@@ -81,7 +87,10 @@ function OwnAgent({ agent, onEdit, onDelete }) {
     <button type="button" ref=${opener} class="icon-button is-small" aria-label=${t("Delete {name}", { name: agent.name })} title=${t("Delete")} onClick=${() => (isAsked.value = true)}><${Icon} name="trash" size=${18} /></button></li>`;
 }
 
-/** @param {{id: string|null, form: AgentForm, onDone: () => void, attempt: (work: () => Promise<unknown>) => Promise<void>}} props */
+/**
+ * @param {{id: string|null, form: AgentForm, onDone: () => void,
+ *   attempt: (work: () => Promise<unknown>) => Promise<void>}} props
+ */
 function AgentFormView({ id, form, onDone, attempt }) {
   const tools = useSignal(/** @type {Tool[]|null} */ (null));
   const picksTools = useSignal(form.tools !== null);
@@ -115,7 +124,7 @@ function AgentFormView({ id, form, onDone, attempt }) {
       <label class="field"><span>${t("Model")}</span><select name="model"><option value="" selected=${form.model === null}>${t("The default one")}</option>${models.value.filter((model) => model.is_offered || model.name === form.model).map((model) => html`<option value=${model.name} selected=${model.name === form.model}>${model.name}</option>`)}</select></label>
       <label class="field"><span>${t("Mode")}</span><select name="mode">${MODES.map(([mode, name]) => html`<option value=${mode} selected=${mode === form.mode}>${name}</option>`)}</select></label>
     </div>
-    <label class="check-line"><input type="checkbox" name="uses_memory" defaultChecked=${form.uses_memory} />${t("It remembers, and recalls what was said elsewhere")}</label>
+    <label class="check-line"><input type="checkbox" name="uses_memory" defaultChecked=${form.uses_memory} />${t("Use memory: remember its chats and recall other chats")}</label>
     <label class="check-line"><input type="checkbox" checked=${picksTools.value} onChange=${(/** @type {any} */ event) => (picksTools.value = event.target.checked)} />${t("Only some of the tools")}</label>
     ${
       picksTools.value &&

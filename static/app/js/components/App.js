@@ -82,7 +82,7 @@ function Skeleton() {
 function Problem({ thread }) {
   const isMissing = thread.status === "missing";
   return html`<div class="empty"><div class="empty-inner">
-    <h1 class="greeting">${isMissing ? t("There is no such conversation.") : t("It could not be loaded.")}</h1>
+    <h1 class="greeting">${isMissing ? t("This conversation does not exist.") : t("The conversation could not be loaded.")}</h1>
     <p class="greeting-note">${isMissing ? t("It may have been deleted, or it belongs to somebody else.") : thread.error}</p>
     ${isMissing && html`<button type="button" class="button" onClick=${() => goTo(null)}>${t("New chat")}</button>`}
     ${!isMissing && html`<button type="button" class="button" onClick=${() => goTo(thread.id, { replaces: true })}>${t("Try again")}</button>`}

@@ -4,7 +4,7 @@ import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
 import { Thumbs } from "../feedback/Thumbs.js";
 import { html, memo } from "../html.js";
-import { t, told, toldWithoutAdvice } from "../i18n.js";
+import { t, translateServerText, translateWithoutAdvice } from "../i18n.js";
 import { editedId } from "../state/draft.js";
 import { ReadButton } from "../speech/ReadButton.js";
 import { toolsOfAnswer } from "../state/tools.js";
@@ -32,9 +32,10 @@ export const AssistantMessage = memo(Message);
 
 /**
  * Render an answer. `mayEdit`: it answers a loaded question; a continuation of another answer cannot be edited.
- * @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean, mayEdit: boolean}} props
+ * @param {{message: ViewMessage, isLast: boolean, hasHeldMessages: boolean, isRunning: boolean,
+ *   mayEdit: boolean}} props
  */
-function Message({ message, isLast, holds, isRunning, mayEdit }) {
+function Message({ message, isLast, hasHeldMessages, isRunning, mayEdit }) {
   const isStreaming = message.status === "streaming";
   const tools = toolsOfAnswer(message.tools, message.plan);
   const isEdited = editedId.value === message.id;
@@ -53,23 +54,23 @@ function Message({ message, isLast, holds, isRunning, mayEdit }) {
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} count=${message.recalledCount} />`}
     ${message.isPinned && html`<${PinMark} />`}
-    ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} holds=${holds} isRunning=${isRunning} />`}
+    ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} hasHeldMessages=${hasHeldMessages} isRunning=${isRunning} />`}
     ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} mayEdit=${mayEdit} />`}
   </article>`;
 }
 
 /** Render something that the run did by itself. @param {{notice: import("../state/types.js").Notice}} props */
 function NoticeLine({ notice: { kind, text } }) {
-  return html`<p class="notice-line" role="note" title=${told(text)}>
-    <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${told(text)}</span></p>`;
+  return html`<p class="notice-line" role="note" title=${translateServerText(text)}>
+    <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${translateServerText(text)}</span></p>`;
 }
 
 /**
  * Render how the answer ended. Offer no retry of a stopped answer if held messages follow: they would stay in the old
  * branch.
- * @param {{message: ViewMessage, isLast: boolean, holds: boolean, isRunning: boolean}} props
+ * @param {{message: ViewMessage, isLast: boolean, hasHeldMessages: boolean, isRunning: boolean}} props
  */
-function Outcome({ message, isLast, holds, isRunning }) {
+function Outcome({ message, isLast, hasHeldMessages, isRunning }) {
   const { status, run } = message;
   /** @param {string} [model] */
   const retry = (model) => regenerate(message.id, model);
@@ -80,17 +81,18 @@ function Outcome({ message, isLast, holds, isRunning }) {
   if (status !== "stopped" && status !== "interrupted" && status !== "cut") return null;
   const wasStopped = status === "stopped";
   const dot = html`<span aria-hidden="true"> · </span>`;
-  const reason = (isLast ? told : toldWithoutAdvice)(run?.error?.message ?? "");
+  const reason = (isLast ? translateServerText : translateWithoutAdvice)(run?.error?.message ?? "");
   const words = wasStopped ? t("Stopped") : t("Interrupted");
   return html`<p class=${wasStopped ? "outcome" : "outcome is-interrupted"} title=${reason}>
     ${!wasStopped && html`<${Icon} name="warning" size=${16} />`}${status === "cut" && reason ? reason : words}
     ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
-    ${isLast && !holds && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${() => retry()}>${t("Retry")}</button>`}
+    ${isLast && !hasHeldMessages && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${() => retry()}>${t("Retry")}</button>`}
   </p>`;
 }
 
 function Actions(
-  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean, mayEdit: boolean}} */ { message, isLast, isRunning, mayEdit },
+  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean, mayEdit: boolean}} */
+  { message, isLast, isRunning, mayEdit },
 ) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;

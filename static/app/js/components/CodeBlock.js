@@ -14,7 +14,9 @@ const COLOUR_EVERY_MS = 250;
 /** The share of time that highlighting growing code may take. */
 const COLOUR_SHARE = 1 / 25;
 const COPIED_MS = 1600;
-/** The limit of a piece's average line. With longer lines, hundreds of thousands of characters fit the window's height. */
+/**
+ * The limit of a piece's average line. With longer lines, hundreds of thousands of characters fit the window's height.
+ */
 const LONGEST_LINE_CHARS = 1_000;
 /** About as many characters fit in a line of the page. */
 const WRAPPED_CHARS = 80;
@@ -95,7 +97,8 @@ const CodePiece = memo(Piece);
 /**
  * Render a piece of code, highlighted as it grows, but not at every letter. A part of an unwrapped long line stays
  * plain.
- * @param {{code: string, language: string, isReady: boolean, isOpen: boolean, isLazy: boolean, isWrapped: boolean}} props
+ * @param {{code: string, language: string, isReady: boolean, isOpen: boolean, isLazy: boolean,
+ *   isWrapped: boolean}} props
  */
 function Piece({ code, language, isReady, isOpen, isLazy, isWrapped }) {
   const element = useRef(/** @type {HTMLElement|null} */ (null));

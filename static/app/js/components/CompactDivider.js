@@ -5,7 +5,7 @@ import { editSummary, readCompactions, undoCompaction } from "../commands/contex
 import { loadOlder } from "../commands/pages.js";
 import { exact, formatCost, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
-import { plural, t, told } from "../i18n.js";
+import { plural, t, translateServerText } from "../i18n.js";
 import { currentThread } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
@@ -20,7 +20,7 @@ export const CompactDivider = memo(Divider);
 function sentenceFor({ strategy, is_extract: isExtract, message_count: n }) {
   if (strategy === "cleared") return plural(n, "Context cleared: {n} earlier message is kept, but no longer in context.", "Context cleared: {n} earlier messages are kept, but no longer in context.");
   const count = String(n); // unformatted, so that the sentence is the same as in the event
-  if (strategy === "waiting") return t("Earlier context ({n} messages) is not summarized yet; an extract stands in.", { n: count });
+  if (strategy === "waiting") return t("Earlier context ({n} messages) is not summarized yet; an extract is used instead.", { n: count });
   if (strategy === "truncate") return t("Earlier context ({n} messages) was left out without a summary.", { n: count });
   return isExtract ? t("Earlier context ({n} messages) was shortened to key sentences, word for word.", { n: count }) : t("Earlier context ({n} messages) was summarized by AI.", { n: count });
 }
@@ -94,7 +94,7 @@ function Editor({ compaction, close }) {
 function Summary({ compaction: { summary, fallback_reason: reason } }) {
   if (summary === null) return currentThread.value && html`<${MissingSummary} threadId=${currentThread.value.id} />`;
   return summary
-    ? html`${reason && html`<p class="panel-note">${t("No model wrote this. It is an extract of the sentences that carry facts: {reason}.", { reason: told(reason) })}</p>`}
+    ? html`${reason && html`<p class="panel-note">${t("No model wrote this. It is an extract of the sentences that carry facts: {reason}.", { reason: translateServerText(reason) })}</p>`}
       <${Markdown} text=${summary} />`
     : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
 }

@@ -8,7 +8,7 @@ import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
 import { commandIn, offered } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
-import { describeEnd, exact, goesSoon } from "../format.js";
+import { describeEnd, exact, expiresSoon } from "../format.js";
 import { html } from "../html.js";
 import { plural, t } from "../i18n.js";
 import { personal } from "../settings/store.js";
@@ -59,7 +59,7 @@ export function Composer() {
       </div>
     </form>
     <p class="fine-print">${finePrint()}</p>
-    ${boot.operators_read && !currentConversation.value?.temporary && html`<p class="told-print">${t("Operators of this service can read chats; each look is recorded.")}</p>`}
+    ${boot.operators_read && !currentConversation.value?.temporary && html`<p class="told-print">${t("Operators of this service can read chats; every access is recorded.")}</p>`}
   </div>`;
 }
 
@@ -129,7 +129,10 @@ function onPaste(event) {
 
 const LONG_PASTE_CHARS = 5000;
 
-/** Offer to attach a long pasted text as a file. Without an answer to the offer, it is sent as text. @param {string} text */
+/**
+ * Offer to attach a long pasted text as a file. Without an answer to the offer, it is sent as text.
+ * @param {string} text
+ */
 function notePaste(text) {
   if (text.length > LONG_PASTE_CHARS) longPaste.value = text.replace(/\r\n?/g, "\n");
 }
@@ -187,10 +190,10 @@ function Banner() {
       ${failed && html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`}
       ${isLost && html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`}`;
   if (branchAfter.value !== null)
-    return html`<p class="banner is-quiet" role="status"><${Icon} name="branch" size=${16} />${t("Your next message begins a branch of its own.")}
+    return html`<p class="banner is-quiet" role="status"><${Icon} name="branch" size=${16} />${t("Your next message starts a new branch.")}
       <button type="button" class="link" onClick=${() => (branchAfter.value = null)}>${t("Cancel")}</button></p>`;
   const conversation = currentConversation.value;
-  if (conversation?.expires_at && goesSoon(conversation, new Date()))
+  if (conversation?.expires_at && expiresSoon(conversation, new Date()))
     return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${describeEnd(conversation, boot.trash_days)}
       <button type="button" class="link" onClick=${() => changeConversation(conversation.id, { pinned: true })}>${t("Keep")}</button></p>`;
   if (mayOffer.value) return html`<${NotifyOffer} />`;
@@ -202,9 +205,9 @@ function MemoryBanner() {
   const conversation = currentConversation.value;
   const sharing = conversation ? conversation.shared_memory_of : currentAgent.value?.shares_memory && currentAgent.value.name;
   if (sharing && !conversation?.temporary && conversation?.memory !== "paused")
-    return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Shared memory: what is remembered here is known to everybody who talks to {agent}, and nothing private of you is known here.", { agent: sharing })}</p>`;
+    return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Shared memory: what is remembered here is used in everybody's chats with {agent}. Your private memory and instructions are not used here.", { agent: sharing })}</p>`;
   if (conversation ? conversation.temporary : state.value.isTemporary)
-    return html`<p class="banner is-quiet" role="note"><${Icon} name="clock" size=${16} />${t("Temporary chat: it is not remembered, and knows nothing of others.")}</p>`;
+    return html`<p class="banner is-quiet" role="note"><${Icon} name="clock" size=${16} />${t("Temporary chat: it is not remembered and doesn't use memory.")}</p>`;
   if (conversation?.memory !== "paused") return null;
   const resume = () => changeConversation(conversation.id, { memory: "on" });
   return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Memory is paused in this chat.")}

@@ -110,7 +110,7 @@ function ModelView({ id }) {
   const onToggle = (/** @type {any} */ event) => (isOpen.value = event.target.open);
   return html`<details class="model-view" onToggle=${onToggle}>
     <summary><${Icon} name="right" size=${16} />${t("What the model sees")}</summary>
-    ${isOpen.value && !view.value && html`<p class="panel-note">${view.value === null ? t("It could not be loaded.") : t("Loading…")}</p>`}
+    ${isOpen.value && !view.value && html`<p class="panel-note">${view.value === null ? t("The context could not be loaded.") : t("Loading…")}</p>`}
     <ol>${(view.value?.messages ?? []).map((/** @type {any} */ piece) => html`<${Piece} piece=${piece} />`)}</ol>
     ${view.value && html`<${Policy} policy=${view.value.policy} warning=${view.value.warning} />`}
   </details>`;

@@ -8,7 +8,7 @@ import { archiveConversation, changeConversation } from "../commands/conversatio
 import { goTo } from "../commands/navigation.js";
 import { openMoveDialog } from "../folders/commands.js";
 import { dragged } from "../folders/dragging.js";
-import { describeEnd, formatShortDay, goesSoon } from "../format.js";
+import { describeEnd, expiresSoon, formatShortDay } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { printWhole } from "../printing/keys.js";
@@ -56,7 +56,7 @@ function StateDot({ conversation }) {
   if (conversation.waiting_calls) return html`<span class="dot is-waiting" role="img" aria-label=${t("Needs your approval")} title=${t("Needs your approval")}></span>`;
   if (conversation.active_run) return html`<span class="dot is-busy" role="img" aria-label=${t("Answering")}></span>`;
   if (conversation.unread) return html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`;
-  if (conversation.expires_at && goesSoon(conversation, new Date()))
+  if (conversation.expires_at && expiresSoon(conversation, new Date()))
     return html`<small class="row-date" title=${describeEnd(conversation, boot.trash_days)}>${formatShortDay(conversation.expires_at)}</small>`;
   if (conversation.pinned) return html`<span class="row-pin"><${Icon} name="pin" size=${14} /></span>`;
   return null;

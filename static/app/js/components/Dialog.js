@@ -18,7 +18,9 @@ export const PageToasts = () => modals.value === 0 && html`<${Toasts} />`;
 /** Where the focus was before the first of several dialogs that replaced each other. @type {HTMLElement|null} */
 let home = null;
 
-/** Return the ref of a `dialog` element, which is modal from its first rendering on, and returns the focus at its end. */
+/**
+ * Return the ref of a `dialog` element, which is modal from its first rendering on, and returns the focus at its end.
+ */
 export function useModal() {
   const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
   useLayoutEffect(() => {

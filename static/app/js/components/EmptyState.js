@@ -37,7 +37,7 @@ export function EmptyState() {
   return html`<div class="empty">
     <div class="empty-inner">
       <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : t("{hello}.", { hello })}</h1>
-      <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. However long a chat becomes, all of it can be read.")}</p>
+      <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. You can read the whole chat, however long it becomes.")}</p>
       <${Place} />
       <${Composer} />
       <${ModelProblem} />
@@ -89,10 +89,10 @@ function DemoNote() {
   if (!currentModel.value?.demo) return null;
   const text = boot.admin_url
     ? t(
-        "You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is no language model. Connect a real one here, or start the server with OPENAI_BASE_URL and LLM_MODEL.",
+        "You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is not a language model. Connect a real one here, or start the server with OPENAI_BASE_URL and LLM_MODEL.",
       )
     : t(
-        "You are talking to the built-in demo model: it shows how this works, but it is no language model. The operator of this server can connect a real one.",
+        "You are talking to the built-in demo model: it shows how this works, but it is not a language model. The operator of this server can connect a real one.",
       );
   return html`<${Note} text=${text} action=${connectLink()} />`;
 }

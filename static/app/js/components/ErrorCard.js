@@ -2,7 +2,7 @@
 
 import { boot } from "../boot.js";
 import { html } from "../html.js";
-import { t, told, toldWithoutAdvice } from "../i18n.js";
+import { t, translateServerText, translateWithoutAdvice } from "../i18n.js";
 import { offeredModels } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
@@ -20,14 +20,15 @@ const OF_THE_SETUP = new Set([
 
 /**
  * Render an error. Without buttons, leave out the advice to press them.
- * @param {{error: import("../state/types.js").RunError|null, model: string|null, onRetry: ((model?: string) => void)|null,
- *   onContinue: (() => void)|null, isBusy: boolean}} props `model`: the one that failed; `onContinue`: given if text was kept
+ * @param {{error: import("../state/types.js").RunError|null, model: string|null,
+ *   onRetry: ((model?: string) => void)|null, onContinue: (() => void)|null, isBusy: boolean}} props
+ *   `model`: the one that failed; `onContinue`: given if text was kept
  */
 export function ErrorCard({ error, model, onRetry, onContinue, isBusy }) {
   const others = offeredModels.value.filter(({ name }) => name !== model);
   const choices = others.map(({ name }) => ({ label: name, onSelect: () => onRetry?.(name) }));
   const canMend = boot.admin_url && error && OF_THE_SETUP.has(error.category);
-  const say = onRetry || onContinue ? told : toldWithoutAdvice;
+  const say = onRetry || onContinue ? translateServerText : translateWithoutAdvice;
   return html`<div class="card is-bad" role="alert">
     <${Icon} name="warning" />
     <div class="card-body">

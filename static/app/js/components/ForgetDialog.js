@@ -1,7 +1,7 @@
 /** Asks before forgetting, and then shows the receipt and what says the same elsewhere. */
 
 import { useSignal } from "@preact/signals";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { forget } from "../commands/forgetting.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -10,13 +10,13 @@ import { closeDialog, Dialog } from "./Dialog.js";
 import { Forgotten } from "./ForgetProposal.js";
 import { ForGood } from "./ForGood.js";
 
-/** @typedef {import("../commands/forgetting.js").Wish} Wish */
+/** @typedef {import("../commands/forgetting.js").ForgetTarget} ForgetTarget */
 
-/** @param {{title: string, text: string, wish: Wish, onDone: () => void}} question */
+/** @param {{title: string, text: string, forgetTarget: ForgetTarget, onDone: () => void}} question */
 export const askToForget = (question) => changeUi({ dialog: { kind: "forget", ...question } });
 
-/** @param {{title: string, text: string, wish: Wish, onDone: () => void}} props */
-export function ForgetDialog({ title, text, wish, onDone }) {
+/** @param {{title: string, text: string, forgetTarget: ForgetTarget, onDone: () => void}} props */
+export function ForgetDialog({ title, text, forgetTarget, onDone }) {
   const done = useSignal(/** @type {Awaited<ReturnType<typeof forget>>|null} */ (null));
   const isForGood = useSignal(false);
   const problem = useSignal("");
@@ -25,10 +25,10 @@ export function ForgetDialog({ title, text, wish, onDone }) {
     isBusy.value = true;
     problem.value = "";
     try {
-      done.value = await forget(wish, isForGood.value);
+      done.value = await forget(forgetTarget, isForGood.value);
       onDone();
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
     isBusy.value = false;
   };

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { ApiError } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { confirmForgetting, readProposal } from "../commands/forgetting.js";
 import { formatMoment, plainText } from "../format.js";
 import { html } from "../html.js";
@@ -35,7 +35,10 @@ export function ForgetCard({ id }) {
   </section>`;
 }
 
-/** @param {{proposal: Proposal, isAsking?: boolean, isForGood?: boolean, onDone?: () => void, onCancel?: () => void}} props */
+/**
+ * @param {{proposal: Proposal, isAsking?: boolean, isForGood?: boolean, onDone?: () => void,
+ *   onCancel?: () => void}} props
+ */
 export function ForgetProposal({ proposal, isAsking = false, isForGood = false, onDone, onCancel }) {
   const forGood = useSignal(isForGood);
   const chosen = useSignal(new Set(proposal.items.map((item) => item.id)));
@@ -56,7 +59,7 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
       answer.value = await confirmForgetting(proposal.proposal_id, [...chosen.value], forGood.value);
       onDone?.();
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
     isBusy.value = false;
   };
@@ -70,11 +73,14 @@ export function ForgetProposal({ proposal, isAsking = false, isForGood = false, 
     </div>`;
 }
 
-/** Render the receipt, and what says the same elsewhere. @param {{answer: ForgetAnswer, isForGood: boolean, onDone?: () => void}} props */
+/**
+ * Render the receipt, and what says the same elsewhere.
+ * @param {{answer: ForgetAnswer, isForGood: boolean, onDone?: () => void}} props
+ */
 export function Forgotten({ answer, isForGood, onDone }) {
   const hasMore = (answer.proposal?.items.length ?? 0) > 0;
   return html`<${ReceiptView} receipt=${answer} />
-    ${hasMore && html`<p class="forget-again">${t("The same is said elsewhere:")}</p><${ForgetProposal} key=${answer.proposal?.proposal_id} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}`;
+    ${hasMore && html`<p class="forget-again">${t("Other places that say the same:")}</p><${ForgetProposal} key=${answer.proposal?.proposal_id} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}`;
 }
 
 /** @param {{item: ForgetItem, isChosen: boolean, onToggle: (id: string) => void}} props */

@@ -39,7 +39,10 @@ function TemporaryButton() {
     title=${isOn ? t("Temporary chat: on") : t("Temporary chat")} onClick=${toggle}><${Icon} name="clock" /></button>`;
 }
 
-/** Render the Share button. Phones offer it only in the menu. @param {{conversation: import("../state/types.js").Conversation}} props */
+/**
+ * Render the Share button. Phones offer it only in the menu.
+ * @param {{conversation: import("../state/types.js").Conversation}} props
+ */
 const ShareButton = ({ conversation }) => html`<button type="button" class="icon-button is-roomy" aria-label=${t("Share…")} title=${t("Share…")}
   onClick=${() => changeUi({ dialog: { kind: "share", conversation } })}><${Icon} name="export" /></button>`;
 

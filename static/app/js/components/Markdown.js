@@ -131,7 +131,10 @@ function onClick(event) {
   followFootnote(event);
 }
 
-/** Open an image on a click, which is the reader's consent. The page itself never contacts the image's server. @param {MouseEvent} event */
+/**
+ * Open an image on a click, which is the reader's consent. The page itself never contacts the image's server.
+ * @param {MouseEvent} event
+ */
 function openRemoteImage(event) {
   const button = /** @type {HTMLElement} */ (event.target).closest(".remote-image");
   const address = /** @type {HTMLElement|null} */ (button)?.dataset.src;

@@ -13,8 +13,8 @@ import { Icon } from "./icons.js";
 let menuCount = 0;
 
 /**
- * @param {{label: string, items: MenuItem[], children: any, className?: string, align?: "start"|"end",
- *   title?: string, heading?: any, isNamedByText?: boolean}} props `isNamedByText`: the button's text is its accessible name
+ * @param {{label: string, items: MenuItem[], children: any, className?: string, align?: "start"|"end", title?: string,
+ *   heading?: any, isNamedByText?: boolean}} props `isNamedByText`: the button's text is its accessible name
  */
 export function Menu({
   label,

@@ -31,11 +31,11 @@ export function MessageList({ thread }) {
   const ids = thread.ids.filter((id) => !isUnseen(id) || !thread.messages[id].isForgotten);
   const dividers = placeDividers(thread, ids);
   const lastId = isAtEnd ? ids.findLast((id) => !isUnseen(id)) : undefined;
-  const holds = lastId !== ids.at(-1);
+  const hasHeldMessages = lastId !== ids.at(-1);
   const waits = pendings.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
   return html`
     ${ids.map(
-      (id) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId} holds=${id === lastId && holds}
+      (id) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId} hasHeldMessages=${id === lastId && hasHeldMessages}
         isRunning=${Boolean(thread.run)} mayEdit=${thread.messages[thread.messages[id].parent ?? ""]?.role === "user"} waiting=${isUnseen(id) ? (thread.run ? "queued" : "held") : null} />`,
     )}
     ${pendings.map(
@@ -64,10 +64,11 @@ function placeDividers(thread, ids) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   holds: boolean, isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} `waiting`: the model has not seen it; it is
-     *   queued for the next step of the answer, or held since that was stopped; `holds`: such messages follow */ props,
+     *   hasHeldMessages: boolean, isRunning: boolean, mayEdit: boolean, waiting: "queued"|"held"|null}} `waiting`: the
+     *   model has not seen it; it is queued for the next step of the answer, or held since that was stopped;
+     *   `hasHeldMessages`: such messages follow */ props,
   ) {
-    const { message, divider, isLast, holds, isRunning, mayEdit, waiting } = props;
+    const { message, divider, isLast, hasHeldMessages, isRunning, mayEdit, waiting } = props;
     const instead = html`<article class=${`message is-${message.role}`} id=${`m-${message.id}`}><${AsWritten} text=${message.text} /></article>`;
     return html`<${Guard} instead=${instead}>
     ${
@@ -76,7 +77,7 @@ const Slot = memo(
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }
-    ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} holds=${holds} isRunning=${isRunning} mayEdit=${mayEdit} />`}
+    ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} hasHeldMessages=${hasHeldMessages} isRunning=${isRunning} mayEdit=${mayEdit} />`}
     <//>
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
     ${message.forgetProposal && html`<${ForgetCard} key=${message.forgetProposal} id=${message.forgetProposal} />`}

@@ -19,10 +19,12 @@ export function MessageMenu({ message, isLast = false, isRunning = false }) {
   return html`<${Menu} label=${t("More")} className="icon-button is-small" align="start" items=${items}><${Icon} name="dots" size=${16} /><//>`;
 }
 
-/** @param {ViewMessage} message @param {import("./Menu.js").MenuItem[]} anew @returns {import("./Menu.js").MenuItem[]} */
+/**
+ * @param {ViewMessage} message @param {import("./Menu.js").MenuItem[]} anew @returns {import("./Menu.js").MenuItem[]}
+ */
 function itemsOf({ id, run, text, role, isPinned, isForgotten }, anew) {
   /** @type {import("./Menu.js").MenuItem[]} */
-  const ofRun = run ? [{ label: t("How it was made"), icon: "chart", onSelect: () => openRun(run.id) }] : [];
+  const ofRun = run ? [{ label: t("How this answer was made"), icon: "chart", onSelect: () => openRun(run.id) }] : [];
   const pin = { label: isPinned ? t("Unpin") : t("Pin in context"), icon: "pin", onSelect: () => pinMessage(id, !isPinned) };
   const forget = { label: t("Forget…"), icon: "trash", isDanger: true, onSelect: () => askToForgetMessage(id) };
   const fork = { label: t("New chat from here"), icon: "branch", onSelect: () => forkAt(id) };

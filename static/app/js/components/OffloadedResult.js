@@ -1,7 +1,7 @@
 /** A result that was too large for the context: how much the model saw of it, and all of it, page by page. */
 
 import { useSignal } from "@preact/signals";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { readOffloaded } from "../commands/tools.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
@@ -21,14 +21,14 @@ export function OffloadedResult({ offloadRef }) {
       text.value += next.text;
       page.value = next;
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   const shown = page.value;
   if (!shown)
     return html`<p class="fold-label">${t("The model saw the beginning and the end; all of it is kept.")} <${MoreButton} className="link" label=${t("Open")} load=${read} /></p>
       ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}`;
-  if (shown.total_chars === null) return html`<img src=${shown.content_url} alt=${t("Image a tool gave")} loading="lazy" />`;
+  if (shown.total_chars === null) return html`<img src=${shown.content_url} alt=${t("Image from a tool")} loading="lazy" />`;
   return html`<p class="fold-label" role="status">${t("Showing {n} of {all} characters", { n: exact(text.value.length), all: exact(shown.total_chars) })}</p>
     <pre class="is-tall" tabindex="0">${text.value}</pre>
     <p class="fold-label">${shown.next_offset !== null && html`<${MoreButton} className="link" label=${t("More")} load=${read} /> · `}<a class="link" href=${shown.content_url} download>${t("Download")}</a></p>

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { actions, find, recentChats } from "../commands/palette.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -72,7 +72,10 @@ function Row({ item, isChosen, choose }) {
     <${Icon} name=${item.icon} size=${18} /><span class="palette-label" dir="auto">${item.excerpt ? html`<${Excerpt} spans=${item.excerpt} />` : item.label}</span>${item.note && html`<small>${item.note}</small>`}</div>`;
 }
 
-/** Return the newest chats without a query, otherwise what the query finds, a moment after the last key. @param {string} q */
+/**
+ * Return the newest chats without a query, otherwise what the query finds, a moment after the last key.
+ * @param {string} q
+ */
 function useFound(q) {
   const answer = useSignal({ q: "", found: recentChats(), problem: "" });
   useEffect(() => {
@@ -82,7 +85,7 @@ function useFound(q) {
     const show = (/** @type {Choice[]} */ found, /** @type {string} */ problem) => {
       if (isCurrent) answer.value = { q, found, problem };
     };
-    const timer = setTimeout(() => find(q).then((choices) => show(choices, ""), (error) => show([], sentenceOf(error))), SEARCH_DELAY_MS);
+    const timer = setTimeout(() => find(q).then((choices) => show(choices, ""), (error) => show([], errorText(error))), SEARCH_DELAY_MS);
     return () => {
       isCurrent = false;
       clearTimeout(timer);

@@ -34,7 +34,10 @@ export function PlanGraph({ steps, tools }) {
   </section>`;
 }
 
-/** Render the picture, hidden from screen readers because the list below contains the same. @param {{steps: PlanStep[]}} props */
+/**
+ * Render the picture, hidden from screen readers because the list below contains the same.
+ * @param {{steps: PlanStep[]}} props
+ */
 function Picture({ steps }) {
   const room = useSignal(roomNow());
   useEffect(() => {

@@ -21,7 +21,10 @@ const KINDS = {
   tombstones: t("Marks that keep it from being learned again"),
 };
 
-/** @param {{receipt: import("../commands/forgetting.js").Receipt, isDated?: boolean}} props `isDated`: the time is already shown above it. */
+/**
+ * @param {{receipt: import("../commands/forgetting.js").Receipt, isDated?: boolean}} props
+ *   `isDated`: the time is already shown above it
+ */
 export function ReceiptView({ receipt: { removed, at }, isDated = false }) {
   const rows = Object.entries(removed);
   return html`<div class="receipt">

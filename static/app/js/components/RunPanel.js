@@ -65,7 +65,10 @@ function TraceRow({ row, totalMs }) {
   </tr>`;
 }
 
-/** Render the requests. The trace says what they were for; without it they are named by their purpose. @param {{runId: string}} props */
+/**
+ * Render the requests. The trace says what they were for; without it they are named by their purpose.
+ * @param {{runId: string}} props
+ */
 function Requests({ runId }) {
   const { loaded: requests, problem, again } = useLoaded(() => listRequests(runId), runId);
   const trace = useLoaded(() => readTrace(runId), runId);
@@ -96,7 +99,7 @@ function RequestBody({ runId, n }) {
 
 /** @param {{request: ShownRequest}} props */
 function RequestView({ request }) {
-  const proof = request.verified ? t("What was sent, byte for byte") : t("Parts of it are gone since");
+  const proof = request.verified ? t("What was sent, byte for byte") : t("Parts of it have been deleted since");
   return html`<p class="panel-note" title=${request.sha256}><${Icon} name=${request.verified ? "check" : "warning"} size=${14} /> ${proof} · <code>${request.sha256.slice(0, 12)}</code></p>
     <ol class="pieces">${request.pieces.map((piece) => html`<${Piece} piece=${piece} />`)}</ol>
     <details class="card-details"><summary>${t("As JSON")}</summary><pre tabindex="0">${JSON.stringify(request.body, null, 2)}</pre></details>`;

@@ -1,7 +1,7 @@
 /** Completion of commands above the composer, and their answers. Neither is part of the conversation. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { offered } from "../commands/slash.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -41,7 +41,7 @@ export function attributesOfMenu() {
 
 export function CommandAnswer() {
   const answer = answerOfCommand.value;
-  if (!answer || answer.isOver?.()) return null;
+  if (!answer || answer.isOutdated?.()) return null;
   return html`<section class="command-answer" role="status">
     <header><strong>${answer.title}</strong>
       <button type="button" class="icon-button is-small" aria-label=${t("Close")} onClick=${() => (answerOfCommand.value = null)}>
@@ -59,6 +59,6 @@ async function act(answer) {
   try {
     await answer.action?.run();
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }

@@ -16,7 +16,7 @@ const LOAD_AHEAD_PX = 900;
 
 /** @param {{thread: ThreadState}} props */
 export function Thread({ thread }) {
-  const { scroller, content, isAway, toBottom, noteScroll, letGo, noteClick } = useReadingPlace(thread);
+  const { scroller, content, isAway, toBottom, noteScroll, releasePlace, noteClick } = useReadingPlace(thread);
 
   useEffect(() => {
     // A page of tool calls may be smaller than the screen, where no scrolling would load more.
@@ -34,8 +34,8 @@ export function Thread({ thread }) {
     if (distanceToBottom(element) < LOAD_AHEAD_PX) loadNewer(thread.id);
   };
   return html`<div class="thread-frame">
-    <div class="thread" ref=${scroller} onScroll=${onScroll} onWheel=${letGo} onTouchMove=${letGo} onPointerDown=${letGo}
-      onKeyDown=${letGo} onClick=${noteClick} tabindex="-1">
+    <div class="thread" ref=${scroller} onScroll=${onScroll} onWheel=${releasePlace} onTouchMove=${releasePlace} onPointerDown=${releasePlace}
+      onKeyDown=${releasePlace} onClick=${noteClick} tabindex="-1">
       <div class="column messages" ref=${content} role="log" aria-live="off" aria-label=${t("Messages")}>
         ${thread.olderCursor && html`<${MoreThere} isLoading=${thread.isLoadingOlder} />`}
         <${MessageList} thread=${thread} />

@@ -1,7 +1,7 @@
 /** Short notices that disappear by themselves, some with an undo. They lie above everything that is open. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { hideToast, showToast, ui } from "../state/store.js";
 
@@ -23,7 +23,7 @@ function Toast({ toast: { id, text, tone, action } }) {
     try {
       await action?.run();
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
   };
   return html`<p class=${`toast ${tone === "bad" ? "is-bad" : ""}`}>${text}

@@ -60,7 +60,7 @@ export function ToolLine({ tool }) {
       <p class="fold-label">${t("Input")}</p><pre tabindex="0">${revealHidden(prettyJson(tool.arguments))}</pre>
       ${isInputCut && html`<p class="fold-label">${t("Only its beginning.")}</p>`}
       ${preview && html`<p class="fold-label">${t("Output")}</p><pre tabindex="0">${preview}</pre>`}
-      ${offloadRef ? html`<${OffloadedResult} offloadRef=${offloadRef} />` : isCut && html`<p class="fold-label">${t("The model saw a part of it only.")}</p>`}
+      ${offloadRef ? html`<${OffloadedResult} offloadRef=${offloadRef} />` : isCut && html`<p class="fold-label">${t("The model saw only a part of it.")}</p>`}
     </div>
   </details>`;
 }

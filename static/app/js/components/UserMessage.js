@@ -1,7 +1,7 @@
 /** A message of the user: a bubble at the right, with its images above. */
 
 import { useSignal } from "@preact/signals";
-import { sendHeld, takeBack } from "../commands/queue.js";
+import { sendHeld, withdrawQueued } from "../commands/queue.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
@@ -23,8 +23,11 @@ const FOLDED_CHARS = 6_000;
 
 /** @typedef {{url: string, name: string, sizeBytes: number}} ShownFile */
 
-/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean, waiting?: "queued"|"held"|null}} props
- *   `message`: the stored message, once there is one; `waiting`: the model has not seen it */
+/**
+ * @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean,
+ *   message?: import("../state/types.js").ViewMessage, isRunning?: boolean, waiting?: "queued"|"held"|null}} props
+ *   `message`: the stored message, once there is one; `waiting`: the model has not seen it
+ */
 function Message({ id, text, images, files, isSending = false, message, isRunning = false, waiting = null }) {
   const isQueued = waiting !== null;
   const isOpen = useSignal(false);
@@ -75,7 +78,7 @@ function Actions({ message, isRunning, isQueued }) {
       isQueued &&
       text &&
       html`<button type="button" class="icon-button is-small" aria-label=${t("Take back")} title=${t("Take back")}
-      onClick=${() => takeBack(id, text)}><${Icon} name="trash" size=${16} /></button>`
+      onClick=${() => withdrawQueued(id, text)}><${Icon} name="trash" size=${16} /></button>`
     }
     ${text && !isQueued && html`<${MessageMenu} message=${message} />`}
     <${Siblings} message=${message} isRunning=${isRunning} />

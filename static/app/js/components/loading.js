@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 
@@ -17,7 +17,7 @@ export function useLoaded(load, key) {
     problem.value = "";
     load().then(
       (read) => isWanted && (loaded.value = read),
-      (error) => isWanted && (problem.value = sentenceOf(error)),
+      (error) => isWanted && (problem.value = errorText(error)),
     );
     return () => void (isWanted = false);
   }, [key, attempt.value]);

@@ -19,7 +19,7 @@ export function useOneTabStop(list) {
     /** @type {HTMLElement|null} */
     let stop = null;
     /** The end of the list that is being scrolled into view. @type {"Home"|"End"|null} */
-    let sought = null;
+    let scrollTarget = null;
     const rows = () => /** @type {HTMLElement[]} */ ([...element.querySelectorAll(ROWS)]);
     const settle = () => {
       const all = rows();
@@ -33,21 +33,21 @@ export function useOneTabStop(list) {
       settle();
     };
     const seek = () => {
-      if (!sought || !element.contains(document.activeElement)) return;
-      const at = sought === "Home" ? 0 : -1;
+      if (!scrollTarget || !element.contains(document.activeElement)) return;
+      const at = scrollTarget === "Home" ? 0 : -1;
       rows().at(at)?.focus();
       const end = [...element.querySelectorAll(STRETCHES)].at(at);
       if (end?.ariaHidden === "true") end.scrollIntoView({ block: at ? "end" : "start" });
-      else if (!at || !element.querySelector(MORE)) sought = null;
+      else if (!at || !element.querySelector(MORE)) scrollTarget = null;
     };
     const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
-      sought = null;
+      scrollTarget = null;
       const goal = goalOf(event, rows());
       if (!goal) return;
       event.preventDefault();
       goal.focus();
       if (event.key !== "Home" && event.key !== "End") return;
-      sought = event.key;
+      scrollTarget = event.key;
       seek();
     };
     const observer = new MutationObserver(() => {
@@ -55,17 +55,17 @@ export function useOneTabStop(list) {
       seek();
     });
     observer.observe(element, { childList: true, subtree: true });
-    const letGo = () => {
-      sought = null;
+    const stopSeeking = () => {
+      scrollTarget = null;
     };
     element.addEventListener("focusin", onFocus);
-    element.addEventListener("pointerdown", letGo);
+    element.addEventListener("pointerdown", stopSeeking);
     element.addEventListener("keydown", onKeyDown);
     settle();
     return () => {
       observer.disconnect();
       element.removeEventListener("focusin", onFocus);
-      element.removeEventListener("pointerdown", letGo);
+      element.removeEventListener("pointerdown", stopSeeking);
       element.removeEventListener("keydown", onKeyDown);
     };
   }, []);
@@ -74,7 +74,9 @@ export function useOneTabStop(list) {
 /** @param {EventTarget|null} target @returns {HTMLElement|null} */
 const rowOf = (target) => (target instanceof Element ? (target.closest(".row")?.querySelector(ROWS) ?? null) : null);
 
-/** @param {KeyboardEvent} event @param {HTMLElement[]} rows @returns {HTMLElement|null|undefined} where the key leads */
+/**
+ * @param {KeyboardEvent} event @param {HTMLElement[]} rows @returns {HTMLElement|null|undefined} where the key leads
+ */
 function goalOf({ key, target, ctrlKey, metaKey, altKey, shiftKey }, rows) {
   if (!(target instanceof Element) || !target.matches(`${ROWS}, ${MENUS}`) || ctrlKey || metaKey || altKey || shiftKey) return null;
   const row = rowOf(target);

@@ -51,10 +51,10 @@ export function useReadingPlace(thread) {
   }, []);
   useAnchor(scroller, thread);
   useLayoutEffect(() => {
-    if (!thread.sought) return;
-    hold(thread.sought.messageId ?? BOTTOM);
-    if (thread.sought.messageId) pointOut(thread.sought.messageId);
-  }, [thread.sought]);
+    if (!thread.scrollTarget) return;
+    hold(thread.scrollTarget.messageId ?? BOTTOM);
+    if (thread.scrollTarget.messageId) pointOut(thread.scrollTarget.messageId);
+  }, [thread.scrollTarget]);
   useEffect(() => {
     if (thread.pending.length && isAtNewest(thread)) hold(BOTTOM);
   }, [thread.pending.length]);
@@ -65,7 +65,7 @@ export function useReadingPlace(thread) {
     isAway,
     toBottom: () => hold(BOTTOM),
     noteScroll: () => scroller.current && look(scroller.current),
-    letGo() {
+    releasePlace() {
       if (typeof held.current === "string") held.current = null;
     },
     /** Keep an element in place that is being opened, so that the list grows below it. */

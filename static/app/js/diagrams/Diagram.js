@@ -12,7 +12,10 @@ const MOST_HEIGHT = 1600;
 const MOST_CHARS = 50_000;
 
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-/** Return whether the diagram's place is dark, which on a sheet for printing differs from the page. @param {Element} place */
+/**
+ * Return whether the diagram's place is dark, which on a sheet for printing differs from the page.
+ * @param {Element} place
+ */
 function isDark(place) {
   const scheme = getComputedStyle(place).colorScheme;
   return scheme === "dark" || (scheme !== "light" && darkScheme.matches);
@@ -48,7 +51,10 @@ const COLOURS = {
   ...Object.fromEntries(PARTS.map((part, at) => [`pie${at + 1}`, `--part-${part}`])),
 };
 
-/** Return the current colours of the variables, because a variable itself holds both themes. @param {HTMLElement} element */
+/**
+ * Return the current colours of the variables, because a variable itself holds both themes.
+ * @param {HTMLElement} element
+ */
 function colours(element) {
   const before = element.style.color;
   const found = Object.entries(COLOURS).map(([name, variable]) => {
@@ -67,7 +73,10 @@ export function Diagram({ code }) {
   const frame = useRef(/** @type {HTMLIFrameElement|null} */ (null));
   /** 0 until the diagram is drawn. */
   const height = useSignal(0);
-  /** A data URL for printing, because browsers leave such frames blank. As an image, it runs no script and loads nothing. */
+  /**
+   * A data URL for printing, because browsers leave such frames blank. As an image, it runs no script and loads
+   * nothing.
+   */
   const picture = useSignal("");
   const isBroken = useSignal(false);
   const showsCode = useSignal(false);

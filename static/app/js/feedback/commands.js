@@ -2,7 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import { get, put, remove } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { currentId, showToast } from "../state/store.js";
 
 /** @typedef {{rating: "good"|"bad", reason: string}} Rating */
@@ -33,6 +33,6 @@ export async function rate(id, rating) {
     await (rating ? put(path, rating) : remove(path));
   } catch (error) {
     ratings.value = before;
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }

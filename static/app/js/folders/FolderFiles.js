@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, put, remove, uploadFile } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { ACCEPTED } from "../commands/uploads.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -24,7 +24,7 @@ export function FolderFiles({ folderId }) {
       problem.value = "";
       return true;
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
       return false;
     }
   };

@@ -1,7 +1,7 @@
 /** Opening, creating, changing and deleting folders, and moving conversations between them. */
 
 import { get, patch, post, query, remove } from "../api.js";
-import { changeConversation, loadListing, nameOf, sentenceOf } from "../commands/conversations.js";
+import { changeConversation, loadListing, nameOf, errorText } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
 import { changeUi, conversations, currentId, dispatch, showToast } from "../state/store.js";
@@ -19,7 +19,7 @@ async function attempt(work) {
     await work();
     return true;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }
@@ -79,7 +79,10 @@ export async function moveConversation(id, folder) {
   showToast(text, "plain", { name: t("Undo"), run: () => changeConversation(id, { folder: before }), about: id });
 }
 
-/** @param {Folder|null} folder null for a new one @param {Record<string, unknown>} fields @returns {Promise<Folder|null>} */
+/**
+ * @param {Folder|null} folder null for a new one @param {Record<string, unknown>} fields
+ * @returns {Promise<Folder|null>}
+ */
 export async function saveFolder(folder, fields) {
   /** @type {Folder|null} */
   let saved = null;
@@ -100,11 +103,14 @@ export function askToDeleteFolder({ id, name }) {
     if (chosenFolder.value === id) chosenFolder.value = null;
     await Promise.all([loadFolders(), loadListing()]);
   };
-  const text = t("Its name and its instructions will be gone for good. Its chats stay.");
+  const text = t("Its name and its instructions will be gone for good. Its chats are kept.");
   changeUi({ dialog: { kind: "confirm", title: t("Delete {name}?", { name }), text, action: t("Delete"), onConfirm } });
 }
 
-/** @param {Folder|null} folder null for a new one @param {(folder: string) => unknown} [moves] called with the saved folder's id, to move chats there */
+/**
+ * @param {Folder|null} folder null for a new one
+ * @param {(folder: string) => unknown} [moves] called with the saved folder's id, to move chats there
+ */
 export const openFolderDialog = (folder, moves) => changeUi({ dialog: { kind: "folder", folder, moves } });
 
 /** @param {import("../state/types.js").Conversation} conversation */

@@ -5,7 +5,7 @@ import { Dialog } from "../components/Dialog.js";
 import { Icon } from "../components/icons.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
-import { locale, plural, t, told } from "../i18n.js";
+import { locale, plural, t, translateServerText } from "../i18n.js";
 import { costs, discard, followImports, imports, problem, sendExport, sending, stopSending, tryAgain } from "./commands.js";
 
 /** @typedef {import("./commands.js").Import} Import */
@@ -54,7 +54,7 @@ export function ImportDialog() {
 const Sent = ({ now }) => html`<div class="import-sending"><label>${t("Sending {name}", { name: now.name })}
   <progress max="1" value=${now.share}></progress></label>
   <button type="button" class="button" onClick=${stopSending}>${t("Stop")}</button>
-  <small class="muted" role="status">${now.isBroken ? t("The connection is lost. Sending goes on when it is back.") : t("Stopped or cut off, it goes on from there when you choose the same file again.")}</small></div>`;
+  <small class="muted" role="status">${now.isBroken ? t("The connection is lost. The upload resumes when it is back.") : t("If the upload stops, choose the same file again to resume it.")}</small></div>`;
 
 /** @param {{one: Import, onChange: (change: Promise<boolean>) => void}} props */
 function Row({ one, onChange }) {
@@ -63,21 +63,21 @@ function Row({ one, onChange }) {
   return html`<li class="import">
     <strong>${one.file_name}</strong>
     ${isGoingOn && html`<label><span>${one.state === "waiting" ? t("Waiting to begin") : t("{chats}, {messages} so far", counts)}</span><progress max="1" value=${one.progress}></progress></label>
-      <small class="muted">${t("It goes on without this page.")}</small>`}
-    ${one.state === "uploading" && html`<label><span>${t("{percent} % of it is here. Choose the same file to go on.", { percent: Math.floor((one.received_bytes / one.size_bytes) * 100) })}</span><progress max="1" value=${one.received_bytes / one.size_bytes}></progress></label>
+      <small class="muted">${t("The import continues if you close this page.")}</small>`}
+    ${one.state === "uploading" && html`<label><span>${t("{percent} % has been uploaded. Choose the same file again to resume.", { percent: Math.floor((one.received_bytes / one.size_bytes) * 100) })}</span><progress max="1" value=${one.received_bytes / one.size_bytes}></progress></label>
       <p><button type="button" class="button" onClick=${() => onChange(discard(one))}>${t("Discard")}</button></p>`}
-    ${one.state === "failed" && html`<p class="form-error">${told(one.error)}</p>`}
+    ${one.state === "failed" && html`<p class="form-error">${translateServerText(one.error)}</p>`}
     ${one.can_try_again && html`<p><button type="button" class="button" onClick=${() => onChange(tryAgain(one))}>${t("Try again")}</button></p>`}
     ${one.state === "done" && html`<p>${t("{chats} with {messages} imported.", counts)}${one.known > 0 ? ` ${t("{n} were already here.", { n: exact(one.known) })}` : ""}</p>`}
     ${one.problem_count > 0 && html`<${Problems} one=${one} />`}
-    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: listed.format(Object.entries(one.left_out).map(([name, count]) => `${told(name)} (${exact(count)})`)) })}</p>`}
+    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: listed.format(Object.entries(one.left_out).map(([name, count]) => `${translateServerText(name)} (${exact(count)})`)) })}</p>`}
   </li>`;
 }
 
 /** @param {{one: Import}} props */
 const Problems = ({ one: { problem_count: count, problems } }) =>
   html`<details><summary>${t("Could not be read: {n}", { n: exact(count) })}</summary>
-    <ul>${problems.map(({ index, reason }) => html`<li>${t("Chat {n} of the file: {reason}", { n: exact(index + 1), reason: told(reason) })}</li>`)}</ul></details>`;
+    <ul>${problems.map(({ index, reason }) => html`<li>${t("Chat {n} of the file: {reason}", { n: exact(index + 1), reason: translateServerText(reason) })}</li>`)}</ul></details>`;
 
 /** Render what continuing the imported chats would cost, as the import itself cost nothing. */
 function Costs() {

@@ -2,13 +2,18 @@
 
 import { signal } from "@preact/signals";
 import { ApiError, get, post, query, remove, uploadBody } from "../api.js";
-import { loadListing, sentenceOf } from "../commands/conversations.js";
+import { loadListing, errorText } from "../commands/conversations.js";
 import { t } from "../i18n.js";
 
 /** @typedef {{id: string, file_name: string, size_bytes: number, received_bytes: number, part_bytes: number,
- *   state: "uploading"|"waiting"|"running"|"done"|"failed", progress: number, source: string, conversations: number, messages: number, known: number,
- *   problem_count: number, problems: {index: number, reason: string}[], left_out: Record<string, number>, error: string, can_try_again: boolean}} Import */
-/** @typedef {{conversations: number, messages: number, tokens: number, model: string|null, cost: number|null, embedding_tokens: number}} Costs */
+ *   state: "uploading"|"waiting"|"running"|"done"|"failed", progress: number, source: string, conversations: number,
+ *   messages: number, known: number,
+ *   problem_count: number, problems: {index: number, reason: string}[], left_out: Record<string, number>, error:
+ *   string, can_try_again: boolean}} Import */
+/**
+ * @typedef {{conversations: number, messages: number, tokens: number, model: string|null, cost: number|null,
+ *   embedding_tokens: number}} Costs
+ */
 
 /** @typedef {{id: string, name: string, share: number, isBroken: boolean, abort: AbortController}} Sending */
 
@@ -47,13 +52,16 @@ export async function followImports(until) {
       }
     } catch (error) {
       isLost = true;
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
 }
 
-/** Upload an export, resuming an earlier upload of the same file. @param {File} file @returns {Promise<boolean>} whether it was uploaded */
+/**
+ * Upload an export, resuming an earlier upload of the same file.
+ * @param {File} file @returns {Promise<boolean>} whether it was uploaded
+ */
 export async function sendExport(file) {
   const abort = new AbortController();
   sending.value = { id: "", name: file.name, share: 0, isBroken: false, abort };
@@ -63,7 +71,7 @@ export async function sendExport(file) {
     while (held.state === "uploading") held = await sendPart(file, held, abort);
     return true;
   } catch (error) {
-    if (!abort.signal.aborted) problem.value = sentenceOf(error);
+    if (!abort.signal.aborted) problem.value = errorText(error);
     return false;
   } finally {
     if (sending.value?.abort === abort) sending.value = null;
@@ -85,7 +93,7 @@ async function sendPart(file, held, abort) {
     const path = `/imports/${id}/parts${query({ offset })}`;
     return await uploadBody(path, part, (share) => tell(offset + share * part.size), abort.signal);
   } catch (error) {
-    if (!mayPass(error)) throw error;
+    if (!isTemporary(error)) throw error;
     tell(offset, true);
   }
   for (;;) {
@@ -94,7 +102,7 @@ async function sendPart(file, held, abort) {
     try {
       return await get(`/imports/${id}`);
     } catch (error) {
-      if (!mayPass(error)) throw error;
+      if (!isTemporary(error)) throw error;
     }
   }
 }
@@ -107,12 +115,15 @@ async function readPart(file, offset, bytes) {
   try {
     return new Blob([await file.slice(offset, offset + bytes).arrayBuffer()], { type: "application/octet-stream" });
   } catch {
-    throw new ApiError(0, "unreadable", t("This file cannot be read any more. Choose it again."));
+    throw new ApiError(0, "unreadable", t("This file can no longer be read. Choose it again."));
   }
 }
 
-/** Return whether a retry may succeed: no connection, a busy server, or a different part expected. @param {unknown} error */
-const mayPass = (error) =>
+/**
+ * Return whether a retry may succeed: no connection, a busy server, or a different part expected.
+ * @param {unknown} error
+ */
+const isTemporary = (error) =>
   error instanceof ApiError && (error.status === 0 || error.status === 409 || error.status === 429 || (error.status >= 500 && error.status !== 507));
 
 /** Stop sending. A later upload resumes after the parts that arrived. */
@@ -133,7 +144,7 @@ async function change(request) {
     await request();
     return true;
   } catch (error) {
-    problem.value = sentenceOf(error);
+    problem.value = errorText(error);
     return false;
   }
 }

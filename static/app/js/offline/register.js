@@ -2,7 +2,9 @@
 
 const WORKER = "/service-worker.js";
 
-/** @typedef {{createPolicy: (name: string, rules: object) => {createScriptURL: (address: string) => any}}} TrustedTypes */
+/**
+ * @typedef {{createPolicy: (name: string, rules: object) => {createScriptURL: (address: string) => any}}} TrustedTypes
+ */
 const { trustedTypes } = /** @type {{trustedTypes?: TrustedTypes}} */ (globalThis);
 const policy = trustedTypes?.createPolicy("service-worker", { createScriptURL: () => WORKER });
 

@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { fileUrl, get, query } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { Markdown } from "../components/Markdown.js";
 import { PlainText } from "../components/PlainText.js";
 import { formatMoment } from "../format.js";
@@ -36,11 +36,14 @@ export async function printConversation({ id, title }) {
     addEventListener("afterprint", () => removeSheet(sheet), { once: true });
     print();
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
   }
 }
 
-/** @param {HTMLElement} sheet @returns {Promise<void>} resolves when all are drawn, or with a toast after DRAWN_WITHIN_MS */
+/**
+ * @param {HTMLElement} sheet
+ * @returns {Promise<void>} resolves when all are drawn, or with a toast after DRAWN_WITHIN_MS
+ */
 const drawDiagrams = (sheet) =>
   new Promise((resolve) => {
     const countOpen = () => sheet.querySelectorAll(".diagram[aria-busy=true]").length;

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { patch, post, remove } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { Dialog } from "../components/Dialog.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -19,7 +19,7 @@ export function PromptsDialog() {
   const deleted = useSignal(/** @type {Prompt|null} */ (null));
   const problem = useSignal("");
   useEffect(() => {
-    loadPrompts().catch((error) => (problem.value = sentenceOf(error)));
+    loadPrompts().catch((error) => (problem.value = errorText(error)));
   }, []);
   const attempt = async (/** @type {() => Promise<unknown>} */ work) => {
     try {
@@ -28,7 +28,7 @@ export function PromptsDialog() {
       problem.value = "";
       edited.value = null;
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   const drop = (/** @type {Prompt} */ one) =>

@@ -14,7 +14,9 @@ export async function loadPrompts() {
   prompts.value = (await get("/prompts")).items;
 }
 
-/** Load the prompts when the first slash is typed, as most chats need none. After a failure, the next slash tries again. */
+/**
+ * Load the prompts when the first slash is typed, as most chats need none. After a failure, the next slash tries again.
+ */
 export function wantPrompts() {
   loading ??= loadPrompts().catch(() => {
     loading = null;

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { goToMessage } from "../commands/navigation.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
 import { folders } from "../folders/store.js";
@@ -34,7 +34,7 @@ export function SearchDialog({ q = "" }) {
       found.value = hits;
       problem.value = sentence;
     };
-    const timer = setTimeout(() => searchSaid(filters.value).then((hits) => show(hits, ""), (error) => show([], sentenceOf(error))), SEARCH_DELAY_MS);
+    const timer = setTimeout(() => searchSaid(filters.value).then((hits) => show(hits, ""), (error) => show([], errorText(error))), SEARCH_DELAY_MS);
     return () => {
       isCurrent = false;
       clearTimeout(timer);

@@ -4,7 +4,10 @@ import { get, query } from "../api.js";
 import { changeUi } from "../state/store.js";
 
 /** @typedef {{text: string, is_hit: boolean}} Span */
-/** @typedef {{text: string, excerpt: Span[], title: string|null, role: string|null, source: Record<string, any>, created_at: string}} Hit */
+/**
+ * @typedef {{text: string, excerpt: Span[], title: string|null, role: string|null, source: Record<string, any>,
+ *   created_at: string}} Hit
+ */
 /** @typedef {{q: string, folder: string, agent: string, role: string, from: string, to: string}} Filters */
 
 const LIMIT = 30;

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { remove } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { leave } from "../commands/session.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -19,7 +19,7 @@ export function DeleteAccount() {
       await remove("/me", { password: String(new FormData(event.target).get("password")) });
       leave();
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
       isBusy.value = false;
     }
   };

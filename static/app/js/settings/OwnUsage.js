@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { Bars } from "../components/memory/ChartView.js";
 import { exact, formatCost, formatDay, formatTokens } from "../format.js";
 import { html } from "../html.js";
@@ -21,11 +21,11 @@ export function OwnUsage() {
   useEffect(() => {
     get("/usage?group_by=day").then(
       (read) => (report.value = read),
-      (error) => (problem.value = sentenceOf(error)),
+      (error) => (problem.value = errorText(error)),
     );
   }, []);
   return html`<section class="setting is-stacked">
-    <div><h3>${t("Usage")}</h3><p>${t("What the model calls of your chats took.")}</p></div>
+    <div><h3>${t("Usage")}</h3><p>${t("Usage of the models in your chats.")}</p></div>
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
     ${report.value && html`<${Chart} report=${report.value} />`}
   </section>`;

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { allowNotifications } from "../attention/store.js";
 import { boot } from "../boot.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { loadMemorySettings } from "../commands/memory_settings.js";
 import { ThemeSwitch } from "../components/AccountRow.js";
 import { Dialog } from "../components/Dialog.js";
@@ -26,7 +26,10 @@ const ACCOUNT_PAGES = [
   [t("Two-factor sign-in"), "/accounts/2fa/"],
   [t("Signed-in devices"), "/accounts/sessions/"],
 ];
-/** Each language is named in itself, so that users find theirs without reading the page's language. @type {[string, string][]} */
+/**
+ * Each language is named in itself, so that users find theirs without reading the page's language.
+ * @type {[string, string][]}
+ */
 const LANGUAGES = [
   ["", t("Same as the browser")],
   ["en", "English"],
@@ -58,7 +61,7 @@ export function SettingsDialog() {
       await changeSettings(values);
       problem.value = "";
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
     return !problem.value;
   };

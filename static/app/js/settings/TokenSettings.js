@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { createToken, deleteToken, listTokens } from "../commands/tokens.js";
 import { formatDate } from "../format.js";
 import { html } from "../html.js";
@@ -35,7 +35,7 @@ export function TokenSettings() {
       tokens.value = await listTokens();
     } catch (problem) {
       needsPassword.value ||= problem instanceof ApiError && problem.code === "password_needed";
-      error.value = sentenceOf(problem);
+      error.value = errorText(problem);
     }
   };
   useEffect(() => void attempt(async () => {}), []);

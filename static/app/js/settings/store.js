@@ -6,7 +6,8 @@ import { boot } from "../boot.js";
 
 /**
  * @typedef {{language: "en"|"zh-hans"|null, theme: "system"|"light"|"dark", text_size: "small"|"normal"|"large",
- *   text_width: "normal"|"wide", send_key: "enter"|"ctrl_enter", notifications: boolean, instructions: string}} Settings
+ *   text_width: "normal"|"wide", send_key: "enter"|"ctrl_enter", notifications: boolean,
+ *   instructions: string}} Settings
  */
 
 export const personal = signal(boot.settings);

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, post, remove } from "../api.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { AskFirst } from "../components/AskFirst.js";
 import { CopyButton } from "../components/CodeBlock.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
@@ -34,7 +34,7 @@ export function ShareDialog({ conversation }) {
     try {
       share.value = await work();
     } catch (problem) {
-      error.value = sentenceOf(problem);
+      error.value = errorText(problem);
     }
   };
   useEffect(() => void attempt(() => get(address)), []);

@@ -14,5 +14,5 @@ export function DictateButton() {
     else startDictation();
   };
   return html`<button type="button" class=${`icon-button ${isOn ? "is-listening" : ""}`} aria-label=${isOn ? t("Stop dictating") : t("Dictate")}
-    title=${isOn ? t("Stop dictating") : t("Dictate. Some browsers send what is said to their maker.")} onClick=${toggle}><${Icon} name="microphone" /></button>`;
+    title=${isOn ? t("Stop dictating") : t("Dictate. Some browsers send your speech to their vendor.")} onClick=${toggle}><${Icon} name="microphone" /></button>`;
 }

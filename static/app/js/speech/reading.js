@@ -23,13 +23,22 @@ const SCRIPTS = [
   [/\p{Script=Devanagari}/u, "hi"],
 ];
 
-/** Keep the utterances while they are spoken: some browsers otherwise never fire their end event. @type {SpeechSynthesisUtterance[]} */
+/**
+ * Keep the utterances while they are spoken: some browsers otherwise never fire their end event.
+ * @type {SpeechSynthesisUtterance[]}
+ */
 let current = [];
 
-/** Split a text into sentences, because some voices fall silent in long texts. @param {string} markdown @returns {string[]} */
+/**
+ * Split a text into sentences, because some voices fall silent in long texts.
+ * @param {string} markdown @returns {string[]}
+ */
 export const piecesOf = (markdown) => (plainText(markdown).match(PIECE) ?? []).map((piece) => piece.trim()).filter(Boolean);
 
-/** Return the language of the script. Latin text counts as the page's language, or as English on a Chinese page. @param {string} text */
+/**
+ * Return the language of the script. Latin text counts as the page's language, or as English on a Chinese page.
+ * @param {string} text
+ */
 export function voiceLanguage(text) {
   const found = SCRIPTS.find(([script]) => script.test(text));
   return found ? found[1] : language.startsWith("zh") ? "en" : language;

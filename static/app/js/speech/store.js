@@ -3,9 +3,9 @@
 import { signal } from "@preact/signals";
 
 /**
- * @typedef {{lang: string, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void, abort: () => void,
- *   onresult: (event: {results: ArrayLike<ArrayLike<{transcript: string}>>}) => void, onerror: (event: {error: string}) => void,
- *   onend: () => void}} Recogniser
+ * @typedef {{lang: string, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void,
+ *   abort: () => void, onresult: (event: {results: ArrayLike<ArrayLike<{transcript: string}>>}) => void,
+ *   onerror: (event: {error: string}) => void, onend: () => void}} Recogniser
  */
 
 const { SpeechRecognition, webkitSpeechRecognition } = /** @type {Record<string, any>} */ (globalThis);

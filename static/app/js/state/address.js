@@ -7,7 +7,10 @@ export function addressOfSource(source, openId = null) {
   return source.conversation_id ? `/c/${source.conversation_id}` : "/memory";
 }
 
-/** Return whether another user said it, so that the current user has no page for it. @param {Record<string, any>} source */
+/**
+ * Return whether another user said it, so that the current user has no page for it.
+ * @param {Record<string, any>} source
+ */
 export const isShared = (source) => source.kind === "shared";
 
 /**

@@ -12,7 +12,10 @@ export function shiftMonth(month, by) {
   return `${Math.floor(moved / 12)}-${two((moved % 12) + 1)}`;
 }
 
-/** Return the weeks of a month, from Monday on, with null for days of other months. @param {string} month @returns {(string|null)[][]} */
+/**
+ * Return the weeks of a month, from Monday on, with null for days of other months.
+ * @param {string} month @returns {(string|null)[][]}
+ */
 export function weeksOf(month) {
   const year = Number(month.slice(0, 4));
   const index = Number(month.slice(5)) - 1;

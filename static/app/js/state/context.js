@@ -1,7 +1,7 @@
 /** A conversation's context as events describe it: its compactions, and how full it is. Pure functions. */
 
 /** @typedef {import("./types.js").Compaction} Compaction */
-/** @typedef {import("./types.js").Happening} Happening */
+/** @typedef {import("./types.js").AppEvent} AppEvent */
 
 const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({
   started: "running",
@@ -9,7 +9,7 @@ const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({
   failed: "failed",
 });
 
-/** @param {Compaction[]} compactions @param {Happening} event */
+/** @param {Compaction[]} compactions @param {AppEvent} event */
 export function upsertCompaction(compactions, event) {
   const known = compactions.find((compaction) => compaction.id === event.compaction_id);
   const status = COMPACTION_STATUS[event.state] ?? event.state;

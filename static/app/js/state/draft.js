@@ -36,7 +36,10 @@ export function stopEditing(messageId) {
   if (editedId.value === messageId) editedId.value = null;
 }
 
-/** Replace the whole draft. An emptied draft discards the message that came back. @param {string|null} chat @param {string} text */
+/**
+ * Replace the whole draft. An emptied draft discards the message that came back.
+ * @param {string|null} chat @param {string} text
+ */
 export function changeDraft(chat, text) {
   draftText.value = text;
   chosenCommand.value = 0;
@@ -46,20 +49,26 @@ export function changeDraft(chat, text) {
   writeUnsent(chat, null);
 }
 
-/** Store a message while it is being sent, so that a reload does not lose it. @param {string|null} chat @param {Outgoing} outgoing */
-export function noteSending(chat, outgoing) {
+/**
+ * Store a message while it is being sent, so that a reload does not lose it.
+ * @param {string|null} chat @param {Outgoing} outgoing
+ */
+export function storeUnsent(chat, outgoing) {
   onItsWay.add(outgoing.clientId);
   writeUnsent(chat, outgoing);
 }
 
-/** Remove the copy of a message that has arrived, or is now sent from another chat. @param {string|null} chat @param {Outgoing} outgoing */
+/**
+ * Remove the copy of a message that has arrived, or is now sent from another chat.
+ * @param {string|null} chat @param {Outgoing} outgoing
+ */
 export function noteSent(chat, { clientId }) {
   onItsWay.delete(clientId);
   if (readUnsent(chat)?.clientId === clientId) writeUnsent(chat, null);
 }
 
 /** Return a message to the composer, before the text typed since. @param {string|null} chat @param {Unsent} unsent */
-export function giveBack(chat, unsent) {
+export function returnToDraft(chat, unsent) {
   const isHere = currentId.value === chat;
   const { clientId, text, attached, parent } = unsent;
   onItsWay.delete(clientId);
@@ -85,7 +94,7 @@ export function restoreDraft(chat) {
   notSent.value = isBack ? unsent : null;
   branchAfter.value = (isBack && unsent.parent) || null;
   // The page that sent the message was closed before the response arrived.
-  if (isBack && !unsent.reason) giveBack(chat, { ...unsent, reason: t("The server did not answer. Check your connection and try again.") });
+  if (isBack && !unsent.reason) returnToDraft(chat, { ...unsent, reason: t("The server did not answer. Check your connection and try again.") });
 }
 
 /** Append a text to the draft. @param {string|null} chat @param {string} text */
@@ -107,7 +116,10 @@ export function addUploads(...added) {
   setUploads([...allUploads.value, ...added]);
 }
 
-/** Set the uploads, and store the finished ones with their drafts, so that a reload keeps them. @param {Upload[]} all */
+/**
+ * Set the uploads, and store the finished ones with their drafts, so that a reload keeps them.
+ * @param {Upload[]} all
+ */
 function setUploads(all) {
   const chats = new Set([...allUploads.value, ...all].map(({ chat }) => chat));
   allUploads.value = all;

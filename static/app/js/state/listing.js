@@ -2,15 +2,15 @@
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").Conversation} Conversation */
-/** @typedef {import("./types.js").Happening} Happening */
+/** @typedef {import("./types.js").AppEvent} AppEvent */
 
-/** @param {State} state @param {Happening} happening @returns {State} */
-export function loadListing(state, happening) {
-  const { next_cursor: nextCursor } = happening.page;
-  const items = happening.page.items.filter((/** @type {Conversation} */ { temporary }) => !temporary);
+/** @param {State} state @param {AppEvent} event @returns {State} */
+export function loadListing(state, event) {
+  const { next_cursor: nextCursor } = event.page;
+  const items = event.page.items.filter((/** @type {Conversation} */ { temporary }) => !temporary);
   const conversations = { ...state.conversations };
   for (const item of items) conversations[item.id] = { ...conversations[item.id], ...item };
-  const before = happening.isFirst ? usedSince(state, happening.asked) : state.listing.ids;
+  const before = event.isFirst ? usedSince(state, event.asked) : state.listing.ids;
   const ids = [...new Set([...before, ...items.map((/** @type {Conversation} */ item) => item.id)])];
   const listing = { ...state.listing, ids, nextCursor, isLoading: false, isLoaded: true, error: "" };
   return { ...state, conversations, listing };
@@ -56,7 +56,7 @@ export function forgetConversation(state, id) {
   return { ...unlist(state, id), conversations, threads };
 }
 
-/** @param {State} state @param {Happening} event @returns {State} */
+/** @param {State} state @param {AppEvent} event @returns {State} */
 export function noteRun(state, event) {
   const conversation = state.conversations[event.conversation_id];
   if (!conversation) return state;
@@ -68,7 +68,7 @@ export function noteRun(state, event) {
 
 /**
  * Update what waits for the user in a conversation. Fields missing from the event stay the same.
- * @param {State} state @param {Happening} event @returns {State}
+ * @param {State} state @param {AppEvent} event @returns {State}
  */
 export function noteAttention(state, { conversation_id: id, unread, waiting_calls: waitingCalls }) {
   const known = state.conversations[id];
@@ -79,7 +79,7 @@ export function noteAttention(state, { conversation_id: id, unread, waiting_call
 
 /**
  * Replace everything that waits for the user, listed or not. Conversations that are not included do not wait any more.
- * @param {State} state @param {Happening} happening @returns {State}
+ * @param {State} state @param {AppEvent} event @returns {State}
  */
 export function loadAttention(state, { items }) {
   const conversations = { ...state.conversations };

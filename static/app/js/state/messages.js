@@ -46,7 +46,9 @@ export function viewMessage(raw, known) {
   };
 }
 
-/** @param {Record<string, any>} told by an event, or with a loaded message @returns {import("./types.js").MemoryNote} */
+/**
+ * @param {Record<string, any>} told by an event, or with a loaded message @returns {import("./types.js").MemoryNote}
+ */
 export const noteOf = ({ entry_id: entryId, day, preview, type }) => ({
   entryId,
   day,

@@ -15,7 +15,10 @@ export const isAtNewest = (/** @type {Thread} */ thread) => thread.newerCursor =
 /** @param {Thread} thread @param {import("./types.js").ActiveRun|null} run @returns {Thread} */
 export const withRun = (thread, run) => ({ ...thread, run, liveAnswer: run?.message_id ?? thread.liveAnswer });
 
-/** Replace the shown messages by a loaded page. @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
+/**
+ * Replace the shown messages by a loaded page.
+ * @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread}
+ */
 export function loadPage(thread, { conversation, page, compactions }) {
   const messages = viewPage(page, thread.messages);
   const newerCursor = page.newer_cursor ?? null;
@@ -33,7 +36,7 @@ export function loadPage(thread, { conversation, page, compactions }) {
     newerCursor,
     isLoadingOlder: false,
     isLoadingNewer: false,
-    sought: isBack ? { messageId: null } : null,
+    scrollTarget: isBack ? { messageId: null } : null,
     compactions,
     pending: thread.pending.filter((item) => !messages.some((message) => message.id === item.messageId)),
   };

@@ -1,7 +1,8 @@
 /** What the palette lists for the words typed so far. Pure functions. */
 
 /**
- * @typedef {{id: string, group: "Actions"|"Chats"|"Messages", label: string, icon: string, note?: string, excerpt?: import("../search/commands.js").Span[], onChoose: () => void}} Choice
+ * @typedef {{id: string, group: "Actions"|"Chats"|"Messages", label: string, icon: string, note?: string,
+ *   excerpt?: import("../search/commands.js").Span[], onChoose: () => void}} Choice
  */
 
 /** Return the choices whose label contains each of the words. @param {Choice[]} choices @param {string} query */

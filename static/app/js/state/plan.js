@@ -36,7 +36,10 @@ export function drawPlan(steps) {
 const between = (from, to) =>
   Array.from({ length: to.layer - from.layer - 1 }, (_, at) => ({ layer: from.layer + 1 + at, row: 0 }));
 
-/** Map each place to the places one layer before, where its lines come from. @param {Line[]} lines @returns {Map<Place, Place[]>} */
+/**
+ * Map each place to the places one layer before, where its lines come from.
+ * @param {Line[]} lines @returns {Map<Place, Place[]>}
+ */
 function placesBefore(lines) {
   /** @type {Map<Place, Place[]>} */
   const before = new Map();
@@ -73,7 +76,10 @@ function putInRows(layer, before) {
 
 const LAST = 1e6;
 
-/** Return the mean row, or LAST if there is none, so that steps without dependencies come after the others. @param {Place[]} places */
+/**
+ * Return the mean row, or LAST if there is none, so that steps without dependencies come after the others.
+ * @param {Place[]} places
+ */
 const meanRow = (places) => (places.length ? places.reduce((sum, { row }) => sum + row, 0) / places.length : LAST);
 
 /** @param {PlanStep[]} steps @returns {Map<string, number>} */

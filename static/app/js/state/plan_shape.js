@@ -3,7 +3,8 @@
 /**
  * @typedef {import("./plan.js").Place} Place
  * @typedef {import("./plan.js").Placed} Placed
- * @typedef {{step: import("./plan.js").PlanStep, x: number, y: number, width: number, height: number, words: string[]}} Box
+ * @typedef {{step: import("./plan.js").PlanStep, x: number, y: number, width: number, height: number,
+ *   words: string[]}} Box
  * @typedef {{state: string, path: string, arrow: string}} Edge
  * @typedef {{width: number, height: number, boxes: Box[], edges: Edge[]}} PlanShape
  */
@@ -71,7 +72,10 @@ function fittingWidth({ placed, rows }, room, most) {
   return Math.min(most, Math.max(least, Math.floor(rest / Math.max(1, wide))));
 }
 
-/** @param {import("./plan.js").PlanPicture} picture @param {number} width of a step @param {boolean} isDown @returns {PlanShape} */
+/**
+ * @param {import("./plan.js").PlanPicture} picture @param {number} width of a step @param {boolean} isDown
+ * @returns {PlanShape}
+ */
 function shape({ placed, lines, layers, rows }, width, isDown) {
   const sized = placed.map((place) => {
     const words = wrapTitle(place.step.title, width - 2 * PAD);
@@ -122,7 +126,10 @@ function drawEdge({ from, to, through }, begin, along, across, at) {
 
 /** @typedef {ReturnType<typeof spread>} Spread */
 
-/** Place items one after the other. @param {number} count @param {number} gap @param {(index: number) => number} sizeOf */
+/**
+ * Place items one after the other.
+ * @param {number} count @param {number} gap @param {(index: number) => number} sizeOf
+ */
 function spread(count, gap, sizeOf) {
   const sizes = Array.from({ length: count }, (_, index) => sizeOf(index));
   const starts = sizes.map((_, index) => MARGIN + sizes.slice(0, index).reduce((sum, size) => sum + size + gap, 0));

@@ -1,4 +1,4 @@
-/** The only reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
+/** The only reducer: (state, event) → state. Pure: no clock, no network, no storage. */
 
 import { contextUse } from "./context.js";
 import { forgetConversation, loadAttention, loadListing, noteAttention, noteRun, putConversation } from "./listing.js";
@@ -7,7 +7,7 @@ import { applyEvent, dropNote, emptyThread } from "./thread.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").Thread} Thread */
-/** @typedef {import("./types.js").Happening} Happening */
+/** @typedef {import("./types.js").AppEvent} AppEvent */
 
 /** @returns {State} */
 export function initialState() {
@@ -42,8 +42,8 @@ export function initialState() {
  */
 const isReplaced = (shown, next) => shown.action?.about !== undefined && shown.action.about === next.action?.about;
 
-/** @type {Record<string, (state: State, happening: Happening) => State>} */
-const OURS = {
+/** @type {Record<string, (state: State, event: AppEvent) => State>} */
+const PAGE_EVENTS = {
   "events/received": (state, { events }) => events.reduce(reduceEvent, state),
   "connection/changed": (state, { connection }) => ({ ...state, connection }),
   "models/loaded": (state, { models }) => ({ ...state, models, modelsState: "ready" }),
@@ -72,10 +72,10 @@ const OURS = {
   "conversation/put": (state, { conversation }) => putConversation(state, conversation),
   "conversation/forgotten": (state, { id }) => forgetConversation(state, id),
   "conversation/opened": openConversation,
-  "thread/loaded": (state, happening) =>
+  "thread/loaded": (state, event) =>
     putConversation(
-      changeThread(state, happening.conversation.id, (thread) => loadPage(thread, happening)),
-      happening.conversation,
+      changeThread(state, event.conversation.id, (thread) => loadPage(thread, event)),
+      event.conversation,
     ),
   "thread/failed": (state, { id, isMissing, message }) =>
     changeThread(state, id, (thread) => {
@@ -91,7 +91,7 @@ const OURS = {
   "newer/loaded": (state, { id, after, page, conversation }) =>
     changeThread(state, id, (thread) => appendPage(thread, after, page, conversation)),
   "newer/failed": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingNewer: false })),
-  "message/sought": (state, { id, messageId }) => changeThread(state, id, (thread) => ({ ...thread, sought: { messageId } })),
+  "message/sought": (state, { id, messageId }) => changeThread(state, id, (thread) => ({ ...thread, scrollTarget: { messageId } })),
   "compactions/loaded": (state, { id, compactions }) =>
     changeThread(state, id, (thread) => ({ ...thread, compactions })),
   "context/loaded": (state, { id, context }) =>
@@ -108,13 +108,13 @@ const OURS = {
     })),
 };
 
-/** @param {State} state @param {Happening} happening @returns {State} */
-export function reduce(state, happening) {
-  const ours = OURS[happening.type];
-  return ours ? ours(state, happening) : reduceEvent(state, happening);
+/** @param {State} state @param {AppEvent} event @returns {State} */
+export function reduce(state, event) {
+  const ours = PAGE_EVENTS[event.type];
+  return ours ? ours(state, event) : reduceEvent(state, event);
 }
 
-/** @param {State} state @param {Happening} event @returns {State} */
+/** @param {State} state @param {AppEvent} event @returns {State} */
 function reduceEvent(state, event) {
   if (event.type === "reset") return reduce(state, { type: "thread/reset", id: event.conversation_id });
   const listed = noteInListing(state, event);
@@ -123,10 +123,10 @@ function reduceEvent(state, event) {
   );
 }
 
-/** @param {State} state @param {Happening} event @returns {State} */
+/** @param {State} state @param {AppEvent} event @returns {State} */
 function noteInListing(state, event) {
   if (event.type === "conversation.updated") return putConversation(state, event.conversation);
-  if (event.type === "conversation.deleted") return loseConversation(state, event.conversation_id);
+  if (event.type === "conversation.deleted") return removeConversation(state, event.conversation_id);
   if (event.type === "conversation.attention") return noteAttention(state, event);
   if (event.type === "run.started" || event.type === "run.finished") return noteRun(state, event);
   return state;
@@ -144,7 +144,7 @@ function changeThread(state, id, change) {
  * Remove a deleted conversation. If it is open, keep its thread, which says that it is gone.
  * @param {State} state @param {string} id @returns {State}
  */
-function loseConversation(state, id) {
+function removeConversation(state, id) {
   const left = forgetConversation(state, id);
   return state.currentId === id ? { ...left, threads: state.threads } : left;
 }
@@ -153,7 +153,7 @@ const KEPT_THREADS = 6;
 
 /**
  * Open a conversation. Close the panel of a run, which belongs to the previous chat.
- * @param {State} before @param {Happening} happening @returns {State}
+ * @param {State} before @param {AppEvent} event @returns {State}
  */
 function openConversation(before, { id }) {
   const isLeft = before.ui.panel === "run" && id !== before.currentId;
@@ -161,7 +161,7 @@ function openConversation(before, { id }) {
   if (id === null) return { ...state, currentId: null };
   const { [id]: known = emptyThread(id), ...others } = state.threads;
   const kept = Object.entries(others).slice(-KEPT_THREADS + 1);
-  return { ...state, currentId: id, threads: { ...Object.fromEntries(kept), [id]: { ...known, sought: null } } };
+  return { ...state, currentId: id, threads: { ...Object.fromEntries(kept), [id]: { ...known, scrollTarget: null } } };
 }
 
 /** @param {Thread} thread @param {string} clientId @param {string} messageId */

@@ -7,9 +7,9 @@ import { initialState, reduce } from "./reducer.js";
 
 export const state = signal(initialState());
 
-/** @param {import("./types.js").Happening} happening */
-export function dispatch(happening) {
-  state.value = reduce(state.value, happening);
+/** @param {import("./types.js").AppEvent} event */
+export function dispatch(event) {
+  state.value = reduce(state.value, event);
 }
 
 /** @param {Partial<import("./types.js").Ui>} ui */
@@ -67,7 +67,9 @@ let toastId = 0;
 const TOAST_MS = 5000;
 const TOAST_WITH_ACTION_MS = 10_000;
 
-/** @param {string} text @param {"plain"|"bad"} [tone] @param {import("./types.js").ToastAction} [action] e.g. an undo */
+/**
+ * @param {string} text @param {"plain"|"bad"} [tone] @param {import("./types.js").ToastAction} [action] e.g. an undo
+ */
 export function showToast(text, tone = "plain", action) {
   toastId += 1;
   const id = toastId;

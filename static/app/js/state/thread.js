@@ -7,7 +7,7 @@ import { endSteps } from "./plan.js";
 import { belongsToAnswer, upsertTool } from "./tools.js";
 
 /** @typedef {import("./types.js").Thread} Thread */
-/** @typedef {import("./types.js").Happening} Happening */
+/** @typedef {import("./types.js").AppEvent} AppEvent */
 /** @typedef {import("./types.js").ViewMessage} ViewMessage */
 
 /** @param {string} id @returns {Thread} */
@@ -26,7 +26,7 @@ export function emptyThread(id) {
     newerCursor: null,
     isLoadingOlder: false,
     isLoadingNewer: false,
-    sought: null,
+    scrollTarget: null,
     run: null,
     liveAnswer: null,
     compactions: [],
@@ -40,7 +40,7 @@ const UNCOUNTED = new Set(["text.delta", "reasoning.delta", "message.snapshot", 
 /**
  * Apply an event. Numbered events apply once and in order; after a gap, none applies until the replay has filled it. An
  * event without a number is for the sidebar, and comes again with its number.
- * @param {Thread} thread @param {Happening} event @returns {Thread}
+ * @param {Thread} thread @param {AppEvent} event @returns {Thread}
  */
 export function applyEvent(thread, event) {
   if (event.seq === undefined || event.seq === null) {
@@ -51,7 +51,7 @@ export function applyEvent(thread, event) {
   return applyFact({ ...thread, lastSeq: event.seq, needsReplay: false }, event);
 }
 
-/** @param {Thread} thread @param {Happening} event @returns {Thread} */
+/** @param {Thread} thread @param {AppEvent} event @returns {Thread} */
 function applyFact(thread, event) {
   switch (event.type) {
     case "message.created":
@@ -147,7 +147,7 @@ function branchBefore(/** @type {Thread} */ thread, /** @type {ViewMessage} */ m
   return at < 0 ? thread.ids : thread.ids.slice(0, at + 1);
 }
 
-function startRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+function startRun(/** @type {Thread} */ thread, /** @type {AppEvent} */ event) {
   const known = thread.messages[event.message_id];
   if (known && known.status !== "streaming") return thread;
   const run = { id: event.run_id, message_id: event.message_id };
@@ -156,12 +156,12 @@ function startRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) 
   return withRun({ ...thread, messages: { ...thread.messages, [known.id]: started } }, run);
 }
 
-function placeAnswer(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+function placeAnswer(/** @type {Thread} */ thread, /** @type {AppEvent} */ event) {
   const last = thread.messages[thread.ids[thread.ids.length - 1]];
   return placeNew(thread, emptyAnswer(event, last ? last.position + 1 : 0));
 }
 
-function finishRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+function finishRun(/** @type {Thread} */ thread, /** @type {AppEvent} */ event) {
   const messageId = thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
   const run = thread.run?.id === event.run_id ? null : thread.run;
   const finished = changeMessage({ ...thread, run }, messageId, (message) => ({
@@ -192,19 +192,21 @@ export function changeMessage(thread, id, change) {
   return { ...thread, messages: { ...thread.messages, [message.id]: changed } };
 }
 
-/** @param {Thread} thread @param {Happening} event @param {(message: ViewMessage) => ViewMessage} change */
+/** @param {Thread} thread @param {AppEvent} event @param {(message: ViewMessage) => ViewMessage} change */
 function changeAnswer(thread, event, change) {
   return changeMessage(thread, answerOfEvent(thread, event), change);
 }
 
-/** Return the answer that an event belongs to. Events at the end of a turn name no run, and belong to the newest answer. */
-function answerOfEvent(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+/**
+ * Return the answer that an event belongs to. Events at the end of a turn name no run, and belong to the newest answer.
+ */
+function answerOfEvent(/** @type {Thread} */ thread, /** @type {AppEvent} */ event) {
   if (!event.run_id) return newestId(thread, (message) => message.role === "assistant");
   return thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
 }
 
 /** Add a note below the newest message, where the reader is. A replayed entry without a text has been removed since. */
-function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+function addNote(/** @type {Thread} */ thread, /** @type {AppEvent} */ event) {
   if (!event.preview) return dropNote(thread, event.entry_id);
   const note = noteOf(event);
   const holder = thread.ids.find((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
@@ -234,7 +236,7 @@ export function dropNote(thread, entryId) {
 }
 
 /** Move the messages sent during a run to their final place: before the answer that has seen them, or after it. */
-function moveMessages(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+function moveMessages(/** @type {Thread} */ thread, /** @type {AppEvent} */ event) {
   const messages = { ...thread.messages };
   // The answer is the item that is not a message of the user. It may not be loaded yet.
   const answerId = event.items.find((/** @type {any} */ item) => messages[item.message_id]?.role !== "user")?.message_id;
@@ -254,7 +256,7 @@ function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, a
 }
 
 /** Add a notice. A loaded page may contain it already, because the replay begins at a number read before the page. */
-function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event, /** @type {string} */ kind) {
+function addNotice(/** @type {Thread} */ thread, /** @type {AppEvent} */ event, /** @type {string} */ kind) {
   if (thread.ids.some((id) => thread.messages[id].notices.some(({ seq }) => seq === event.seq))) return thread;
   return changeAnswer(thread, event, (message) => ({
     ...message,

@@ -35,7 +35,10 @@ export function upsertTool(message, event) {
 
 const OVER = new Set(["done", "failed"]);
 
-/** Return the time since the request, for an event that does not contain a duration. @param {ToolCall} known @param {Raw} event */
+/**
+ * Return the time since the request, for an event that does not contain a duration.
+ * @param {ToolCall} known @param {Raw} event
+ */
 function durationOf(known, event) {
   if (!OVER.has(event.state) || !known.askedAt || !event.at) return known.durationMs;
   return Math.max(0, Date.parse(event.at) - Date.parse(known.askedAt));
@@ -57,7 +60,10 @@ export function toolsOfParts(parts, known) {
   });
 }
 
-/** Return whether a message only carries calls or a result, so that it is shown as part of its answer. @param {Raw} raw */
+/**
+ * Return whether a message only carries calls or a result, so that it is shown as part of its answer.
+ * @param {Raw} raw
+ */
 export function belongsToAnswer(raw) {
   if (raw.role === "tool") return true;
   const { content } = raw;

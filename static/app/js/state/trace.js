@@ -1,9 +1,14 @@
-/** The trace of a run as a waterfall: the purpose, start and duration of each model call and tool call. Pure functions. */
+/**
+ * The trace of a run as a waterfall: the purpose, start and duration of each model call and tool call. Pure functions.
+ */
 
 import { t } from "../i18n.js";
 
 /** @typedef {import("../commands/runs.js").Trace} Trace */
-/** @typedef {{key: string, kind: "step"|"tool", label: string, detail: string, startMs: number, durationMs: number, firstMs: number|null, state: string, usage: import("../commands/runs.js").StepUsage|null}} Row */
+/**
+ * @typedef {{key: string, kind: "step"|"tool", label: string, detail: string, startMs: number, durationMs: number,
+ *   firstMs: number|null, state: string, usage: import("../commands/runs.js").StepUsage|null}} Row
+ */
 
 /** @param {Trace} trace @returns {{rows: Row[], totalMs: number}} */
 export function drawTrace({ iterations, hooks }) {
@@ -38,7 +43,10 @@ const STATES = {
 /** @param {string} state of a step, a tool call or other work */
 export const stateName = (state) => STATES[state] ?? state;
 
-/** Return what a model call was for. @param {Pick<import("../commands/runs.js").Iteration, "purpose"|"plan_step"|"title"|"round">} step */
+/**
+ * Return what a model call was for.
+ * @param {Pick<import("../commands/runs.js").Iteration, "purpose"|"plan_step"|"title"|"round">} step
+ */
 export function nameCall({ purpose, plan_step: caller, title, round }) {
   const isNew = round !== null && round > 1;
   if (caller === "planner") return isNew ? t("New plan, round {n}", { n: round }) : t("Plan");

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, query } from "../api.js";
 import { boot } from "../boot.js";
-import { sentenceOf } from "../commands/conversations.js";
+import { errorText } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
 import { MoreButton } from "../components/MoreButton.js";
@@ -26,7 +26,7 @@ export function TrashDialog() {
       next.value = page.next_cursor;
       error.value = "";
     } catch (problem) {
-      error.value = sentenceOf(problem);
+      error.value = errorText(problem);
     }
   };
   useEffect(() => void load(), []);
@@ -36,7 +36,7 @@ export function TrashDialog() {
     goTo(id);
   };
   return html`<${Dialog} title=${t("Trash")}>
-    <p>${plural(boot.trash_days, "Deleted chats stay here for {n} day. What was remembered from those you deleted goes with them.", "Deleted chats stay here for {n} days. What was remembered from those you deleted goes with them.")}</p>
+    <p>${plural(boot.trash_days, "Deleted chats stay here for {n} day. What was remembered from those you deleted is removed with them.", "Deleted chats stay here for {n} days. What was remembered from those you deleted is removed with them.")}</p>
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
     ${items.value?.length === 0 && html`<p class="muted">${t("The trash is empty.")}</p>`}
     ${

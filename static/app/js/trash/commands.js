@@ -2,7 +2,7 @@
 
 import { boot } from "../boot.js";
 import { ApiError, post, remove } from "../api.js";
-import { nameOf, sentenceOf } from "../commands/conversations.js";
+import { nameOf, errorText } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { t } from "../i18n.js";
 import { changeUi, currentId, dispatch, showToast } from "../state/store.js";
@@ -14,7 +14,10 @@ import { changeUi, currentId, dispatch, showToast } from "../state/store.js";
 const ATTEMPTS = 5;
 const PAUSE_MS = 1000;
 
-/** Move a conversation to the trash, or ask before deleting it if it could not be restored. @param {Conversation} conversation */
+/**
+ * Move a conversation to the trash, or ask before deleting it if it could not be restored.
+ * @param {Conversation} conversation
+ */
 export function deleteConversation(conversation) {
   if (boot.trash_days && !conversation.temporary) moveToTrash(conversation);
   else
@@ -56,7 +59,7 @@ export async function restore(id) {
       return true;
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409 || left === 1) {
-        showToast(sentenceOf(error), "bad");
+        showToast(errorText(error), "bad");
         return false;
       }
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -97,7 +100,7 @@ async function attempt(work) {
     await work();
     return true;
   } catch (error) {
-    showToast(sentenceOf(error), "bad");
+    showToast(errorText(error), "bad");
     return false;
   }
 }

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { readStats } from "../../commands/memory.js";
 import { exact, formatDay, formatTokens } from "../../format.js";
 import { html } from "../../html.js";
@@ -24,7 +24,7 @@ export function ChartView() {
   useEffect(() => {
     readStats().then(
       (items) => (stats.value = items),
-      (error) => (problem.value = sentenceOf(error)),
+      (error) => (problem.value = errorText(error)),
     );
   }, []);
   if (problem.value) return html`<p class="card is-bad" role="alert">${problem.value}</p>`;
@@ -38,7 +38,9 @@ export function ChartView() {
   </article>`;
 }
 
-/** @param {{title: string, bars: DayBar[], valueOf: (bar: DayBar) => number, format: (value: number) => string}} props */
+/**
+ * @param {{title: string, bars: DayBar[], valueOf: (bar: DayBar) => number, format: (value: number) => string}} props
+ */
 export function Bars({ title, bars, valueOf, format }) {
   const most = Math.max(1, ...bars.map(valueOf));
   const sum = bars.reduce((total, bar) => total + valueOf(bar), 0);

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { addEntry, goToPlace, loadDays, readDay, writeDay } from "../../commands/memory.js";
 import { formatDay } from "../../format.js";
 import { html } from "../../html.js";
@@ -30,14 +30,14 @@ export function DayView({ day }) {
       file.value = day ? await readDay(day) : null;
     } catch (error) {
       file.value = null;
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   useEffect(() => {
     if (!day) return;
     readDay(day).then(
       (read) => (file.value = read),
-      (error) => (problem.value = sentenceOf(error)),
+      (error) => (problem.value = errorText(error)),
     );
   }, [day]);
   useEffect(() => {
@@ -94,10 +94,10 @@ function Tools({ file: { day, entries }, doing, onForgotten }) {
   const forget = () =>
     askToForget({
       title: t("Forget this day?"),
-      text: t("Its entries ({n}), what you and the assistant said on it, and all that was made of that will be gone for good. What was said on other days stays.", {
+      text: t("Its entries ({n}), what you and the assistant said on that day, and everything made from it will be gone for good. What was said on other days is kept.", {
         n: entries.length,
       }),
-      wish: { day },
+      forgetTarget: { day },
       onDone: () => loadDays().then(onForgotten),
     });
   return html`<div class="view-tools">

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { editEntry, entryHistory, revertEntry } from "../../commands/memory.js";
 import { formatMoment } from "../../format.js";
 import { html } from "../../html.js";
@@ -32,7 +32,7 @@ export function EntryCard({ entry, onChanged, onForgotten }) {
     askToForget({
       title: t("Forget this entry?"),
       text: t("It will be gone for good: from this day, the search, the profile and every summary that repeats it. It will not be learned again."),
-      wish: { entry_id: entry.id },
+      forgetTarget: { entry_id: entry.id },
       onDone: onForgotten,
     });
   return html`<section class="entry" id=${`e-${entry.id}`}>
@@ -61,7 +61,7 @@ export function EntryCard({ entry, onChanged, onForgotten }) {
 function Origin({ entry: { conversation_id: conversation, first_message_id: first, author } }) {
   if (conversation)
     return html`<a href=${`/c/${conversation}${first ? `#m-${first}` : ""}`}><${Icon} name="link" size=${14} />${t("From this conversation")}</a>`;
-  return author === "user" ? null : html`<span>${t("Its conversation is gone")}</span>`;
+  return author === "user" ? null : html`<span>${t("Its conversation no longer exists")}</span>`;
 }
 
 /** @param {{entry: Entry, onChanged: () => void}} props */
@@ -71,7 +71,7 @@ function History({ entry, onChanged }) {
   useEffect(() => {
     entryHistory(entry.id).then(
       (found) => (revisions.value = found),
-      (error) => (problem.value = sentenceOf(error)),
+      (error) => (problem.value = errorText(error)),
     );
   }, []);
   const restore = async (/** @type {number} */ revision) => {
@@ -79,7 +79,7 @@ function History({ entry, onChanged }) {
       await revertEntry(entry.id, revision);
       onChanged();
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
   };
   if (problem.value) return html`<p class="form-error" role="alert">${problem.value}</p>`;

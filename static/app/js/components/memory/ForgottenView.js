@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { learnAgain, listNotLearned, listReceipts, proposeForgetting } from "../../commands/forgetting.js";
 import { loadDays } from "../../commands/memory.js";
 import { formatMoment } from "../../format.js";
@@ -37,7 +37,7 @@ export function ForgottenView() {
       receipts.value = from ? [...(receipts.value ?? []), ...page.items] : page.items;
       cursor.value = page.next_cursor;
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   const reload = () => {
@@ -48,8 +48,8 @@ export function ForgottenView() {
   const forgetAll = () =>
     askToForget({
       title: t("Forget everything?"),
-      text: t("All your conversations and folders, memory and profile, instructions, prompts and files will be gone for good. Export them first if you may want them again. Your own agents, API tokens and webhooks stay."),
-      wish: { everything: true },
+      text: t("All your conversations and folders, memory and profile, instructions, prompts and files will be gone for good. Export them first if you may want them again. Your own agents, API tokens and webhooks are kept."),
+      forgetTarget: { everything: true },
       onDone: reload,
     });
   return html`<article>
@@ -72,10 +72,10 @@ function NotLearnedList() {
   const load = () =>
     listNotLearned().then(
       (page) => void (items.value = page.items),
-      (error) => void (problem.value = sentenceOf(error)),
+      (error) => void (problem.value = errorText(error)),
     );
   useEffect(() => void load(), []);
-  const undo = (/** @type {string} */ id) => learnAgain(id).then(load, (error) => void (problem.value = sentenceOf(error)));
+  const undo = (/** @type {string} */ id) => learnAgain(id).then(load, (error) => void (problem.value = errorText(error)));
   if (items.value.length === 0 && !problem.value) return null;
   return html`<h2 class="section-title">${t("Never learned again")}</h2>
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
@@ -97,7 +97,7 @@ function WishForm({ onDone }) {
     try {
       proposal.value = await proposeForgetting(words);
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   const found = proposal.value;

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { goToPlace, searchMemory } from "../../commands/memory.js";
 import { formatMoment, plainText } from "../../format.js";
 import { html } from "../../html.js";
@@ -38,7 +38,7 @@ export function SearchResults({ search }) {
     let isCurrent = true;
     searchMemory(search).then(
       (items) => isCurrent && ((found.value = items), (error.value = "")),
-      (problem) => isCurrent && (error.value = sentenceOf(problem)),
+      (problem) => isCurrent && (error.value = errorText(problem)),
     );
     return () => (isCurrent = false);
   }, [search]);

@@ -10,9 +10,9 @@ import { Icon } from "../icons.js";
 
 /** @type {{name: keyof MemorySettings, label: string, note: string}[]} */
 const SWITCHES = [
-  { name: "paused", label: t("Pause memory"), note: t("Nothing is learned, and chats know nothing of each other.") },
-  { name: "review", label: t("Ask me first"), note: t("What is extracted waits for your approval.") },
-  { name: "profile", label: t("Use the profile"), note: t("Every chat gets it.") },
+  { name: "paused", label: t("Pause memory"), note: t("Nothing is remembered, and chats don't use memories of other chats.") },
+  { name: "review", label: t("Ask me first"), note: t("Extracted memories wait for your approval.") },
+  { name: "profile", label: t("Use the profile"), note: t("The profile is used in every chat.") },
 ];
 
 export function MemorySwitches() {

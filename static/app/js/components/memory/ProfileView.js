@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { consolidateProfile, profileVersions, readProfile, readVersion, revertProfile, writeProfile } from "../../commands/profile.js";
 import { exact, formatMoment } from "../../format.js";
 import { html } from "../../html.js";
@@ -33,9 +33,9 @@ const isLearning = ({ consolidation }) => BUSY.has(consolidation?.status ?? "");
 function LearningNote({ consolidation }) {
   if (!consolidation?.finished_at) return null;
   const { status, reason, finished_at: at, version } = consolidation;
-  const done = version ? t("made version {n}", { n: version }) : t("found nothing new");
+  const done = version ? t("created version {n}", { n: version }) : t("found nothing new");
   const outcome = status === "done" ? done : (reason ?? stateName(status));
-  return html`<p class="muted view-note">${t("Last learned {moment}: {outcome}", { moment: formatMoment(at), outcome })}</p>`;
+  return html`<p class="muted view-note">${t("Last updated {moment}: {outcome}", { moment: formatMoment(at), outcome })}</p>`;
 }
 
 export function ProfileView() {
@@ -45,7 +45,7 @@ export function ProfileView() {
   useEffect(() => {
     readProfile().then(
       (read) => (profile.value = read),
-      (error) => (problem.value = sentenceOf(error)),
+      (error) => (problem.value = errorText(error)),
     );
   }, []);
   if (problem.value) return html`<p class="card is-bad" role="alert">${problem.value}</p>`;
@@ -63,7 +63,7 @@ export function ProfileView() {
         profile.value = await readProfile();
       }
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
   };
   const tokens = t("{n} of {most} tokens", { n: exact(shown.tokens), most: exact(shown.budget_tokens) });
@@ -89,7 +89,7 @@ function Versions({ onReverted }) {
       versions.value = [...versions.value, ...page.items];
       cursor.value = page.next_cursor;
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
   };
   useEffect(() => void load(null), []);
@@ -106,14 +106,14 @@ function VersionRow({ version, isNewest, onReverted }) {
     try {
       text.value = await readVersion(version.version);
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
   };
   const revert = async () => {
     try {
       onReverted(await revertProfile(version.version));
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
   };
   return html`<li><details class="version" onToggle=${open}>

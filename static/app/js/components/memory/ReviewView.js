@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { editEntry, loadDays } from "../../commands/memory.js";
 import { decideEntry, loadMemorySettings, waitingEntries } from "../../commands/memory_settings.js";
 import { formatMoment } from "../../format.js";
@@ -29,8 +29,8 @@ export function ReviewView() {
       entries.value = from ? [...(entries.value ?? []), ...page.items] : page.items;
       cursor.value = page.next_cursor;
     } catch (error) {
-      if (entries.value) showToast(sentenceOf(error), "bad");
-      else problem.value = sentenceOf(error);
+      if (entries.value) showToast(errorText(error), "bad");
+      else problem.value = errorText(error);
     }
   };
   useEffect(() => void load(null), []);
@@ -45,7 +45,7 @@ export function ReviewView() {
     <p class="muted view-note">${isOff ? t("What is extracted is remembered at once. Turn on “Ask me first” to approve each entry.") : t("Nothing here is remembered before you approve it.")}</p>
     ${problem.value && html`<${Waiting} problem=${problem.value} again=${() => load(null)} />`}
     ${entries.value === null && !problem.value && html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`}
-    ${entries.value?.length === 0 && html`<p role="status">${t("Nothing waits for you.")}</p>`}
+    ${entries.value?.length === 0 && html`<p role="status">${t("There is nothing to review.")}</p>`}
     ${(entries.value ?? []).map((entry) => html`<${Proposed} key=${`${entry.id} ${entry.revision}`} entry=${entry} onSettled=${settle} />`)}
     ${cursor.value && html`<${MoreButton} className="button is-wide" label=${t("Earlier")} load=${() => load(cursor.value)} />`}
   </article>`;
@@ -61,7 +61,7 @@ function Proposed({ entry, onSettled }) {
       await decideEntry(entry.id, isApproved);
       onSettled();
     } catch (error) {
-      showToast(sentenceOf(error), "bad");
+      showToast(errorText(error), "bad");
     }
     isBusy.value = false;
   };

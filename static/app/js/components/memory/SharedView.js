@@ -1,8 +1,10 @@
-/** Memory that agents share with all their users, read-only. Users change and forget their own entries in their days. */
+/**
+ * Memory that agents share with all their users, read-only. Users change and forget their own entries in their days.
+ */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { readShared } from "../../commands/memory.js";
 import { formatMoment } from "../../format.js";
 import { html } from "../../html.js";
@@ -19,7 +21,7 @@ export function SharedView() {
   const agentId = chosen.value || first?.agent_id;
   return html`<article>
     <header class="view-head"><h2 class="day-title">${t("Shared by agents")}</h2></header>
-    <p class="muted view-note">${t("Chats with these agents know this, whoever said it. They are not told who did.")}</p>
+    <p class="muted view-note">${t("Every chat with these agents uses these memories. Who said something is not revealed.")}</p>
     ${
       sharedMemories.value.length > 1 &&
       html`<label class="field"><span>${t("Agent")}</span><select value=${agentId} onChange=${(/** @type {any} */ event) => (chosen.value = event.target.value)}>
@@ -42,7 +44,7 @@ function Entries({ agentId }) {
       entries.value = [...(entries.value ?? []), ...page.items];
       cursor.value = page.next_cursor;
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
   };
   useEffect(() => void load(null), []);

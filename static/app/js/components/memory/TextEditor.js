@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { sentenceOf } from "../../commands/conversations.js";
+import { errorText } from "../../commands/conversations.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 
@@ -26,7 +26,7 @@ export function TextEditor({ label, text, action, isCode = false, mayBeEmpty = f
     try {
       await saveText(words.value);
     } catch (error) {
-      problem.value = sentenceOf(error);
+      problem.value = errorText(error);
     }
     isBusy.value = false;
   };

@@ -37,7 +37,7 @@ class _Fact(_Event):
     not_stored: ClassVar[Collection[str]] = ()
     """Fields that the log leaves out, because other rows hold their content."""
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return the event as sent to readers."""
         return self.model_dump(mode="json", exclude_none=True)
 
@@ -344,9 +344,9 @@ class ConversationUpdated(_Fact):
     not_stored: ClassVar[Collection[str]] = ("title", "model")
     not_stored_of_it: ClassVar[Collection[str]] = ("title", "context_policy", "hooks", "last_seq")
 
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         shown = {**self.conversation, "last_seq": self.seq}
-        return {**super().told(), "title": shown["title"], "model": shown["model"], "conversation": shown}
+        return {**super().payload(), "title": shown["title"], "model": shown["model"], "conversation": shown}
 
     def stored(self, told: Mapping[str, Any]) -> dict[str, Any]:
         shown = _without(told["conversation"], self.not_stored_of_it)

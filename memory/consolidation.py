@@ -45,7 +45,7 @@ _MARK = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class DayNotes:
     """The notes of one day."""
 
     day: date
@@ -121,12 +121,12 @@ def name_sources(
     return [sources_of(line) for line in text.split("\n")]
 
 
-def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:
+def fit_notes(notes: Sequence[DayNotes], max_tokens: int) -> list[DayNotes]:
     """Return the oldest notes that fit, in order; at least one, however long."""
-    fitting: list[Noted] = []
+    fitting: list[DayNotes] = []
     used = 0
     for note in notes:
-        shown = Noted(note.day, cut_middle(note.text, ENTRY_CHARS))
+        shown = DayNotes(note.day, cut_middle(note.text, ENTRY_CHARS))
         used += estimate_text(shown.text) + 8  # the date in brackets and the lines around it
         if fitting and used > max_tokens:
             break
@@ -135,7 +135,7 @@ def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:
 
 
 def consolidation_messages(
-    profile: str, notes: Sequence[Noted], edits: UserEdits, max_tokens: int
+    profile: str, notes: Sequence[DayNotes], edits: UserEdits, max_tokens: int
 ) -> tuple[Message, Message]:
     """Return system prompt and question for the model that writes the next version."""
     limit = f"Use at most {max_tokens * 3 // 5:,} words."

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest
-from chatapp.accounts.idempotency_keys import Asked, KeyUsed, current_keyed_request, made_before
+from chatapp.accounts.idempotency_keys import KeyedRequest, KeyUsed, current_keyed_request, made_before
 from chatapp.accounts.models import User
 from chatapp.operations.errors import InvalidInput, ServiceError
 from chatapp.operations.http.routers import in_thread
@@ -100,20 +100,22 @@ def _located(request: ApiRequest, creation: Creation, values: dict[str, Any], an
     return answer
 
 
-def _asked_by(request: ApiRequest, key: str) -> Asked:
+def _asked_by(request: ApiRequest, key: str) -> KeyedRequest:
     """Return the request with its key. Raise InvalidInput for a key that is empty or too long."""
     if not 0 < len(key) <= MAX_ID_CHARS:
         details = [{"field": HEADER, "message": f"must have 1 to {MAX_ID_CHARS} characters"}]
         raise InvalidInput("The idempotency key is empty or too long.", details=details)
     # Include method and path, because the same key at another address is another request.
-    return Asked(
+    return KeyedRequest(
         request.auth.user, _hash(f"{request.method} {request.path}\n{key}".encode()), _request_hash(request)
     )
 
 
-def asked_to_edit(user: User, message_id: str, key: str | None, body: str) -> Asked | None:
+def asked_to_edit(user: User, message_id: str, key: str | None, body: str) -> KeyedRequest | None:
     """Return the request to edit a message, with its key from the body or the header; None without a key."""
-    return Asked(user, _hash(f"edit {message_id}\n{key}".encode()), _hash(body.encode())) if key else None
+    return (
+        KeyedRequest(user, _hash(f"edit {message_id}\n{key}".encode()), _hash(body.encode())) if key else None
+    )
 
 
 def _request_hash(request: ApiRequest) -> str:

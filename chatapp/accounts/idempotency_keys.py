@@ -20,11 +20,11 @@ from chatapp.operations.errors import InvalidInput
 
 Made = TypeVar("Made")
 # The API promises this period to clients, also across restarts.
-KEPT = timedelta(hours=24)
+RETENTION = timedelta(hours=24)
 
 
 @dataclass(slots=True)
-class Asked:
+class KeyedRequest:
     """A request with a key. Both are stored as hashes only."""
 
     user: User
@@ -41,7 +41,7 @@ class KeyUsed(Exception):
     """Another request with this key was stored first."""
 
 
-current_keyed_request: ContextVar[Asked | None] = ContextVar("current_keyed_request", default=None)
+current_keyed_request: ContextVar[KeyedRequest | None] = ContextVar("current_keyed_request", default=None)
 
 
 def record_created_id(made_id: UUID) -> None:
@@ -52,7 +52,7 @@ def record_created_id(made_id: UUID) -> None:
     now = clock.now()
     same = IdempotencyKey.objects.filter(user=asked.user, key_hash=asked.key_hash)
     # The clean-up may not have deleted an expired key yet, and the constraint does not know its age.
-    same.filter(created_at__lte=now - KEPT).delete()
+    same.filter(created_at__lte=now - RETENTION).delete()
     try:
         IdempotencyKey.objects.create(
             user=asked.user,
@@ -68,7 +68,7 @@ def record_created_id(made_id: UUID) -> None:
     transaction.on_commit(asked.end)
 
 
-def create_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[str], Made]) -> Made:
+def create_once(asked: KeyedRequest | None, make: Callable[[], Made], again: Callable[[str], Made]) -> Made:
     """Return what `make` creates, whose action calls `record_created_id`, or `again(id)` of what a request with this
     key created before. `asked` is None if the request has no key. Raise InvalidInput if the key was used otherwise."""
     if asked is None:
@@ -89,13 +89,13 @@ def create_once(asked: Asked | None, make: Callable[[], Made], again: Callable[[
 
 
 def delete_old_keys(*, now: datetime) -> None:
-    IdempotencyKey.objects.filter(created_at__lte=now - KEPT).delete()
+    IdempotencyKey.objects.filter(created_at__lte=now - RETENTION).delete()
 
 
-def made_before(asked: Asked) -> str | None:
+def made_before(asked: KeyedRequest) -> str | None:
     """Return the id of what was created with this key, or None. Raise InvalidInput if another request used the key."""
     row = IdempotencyKey.objects.filter(
-        user=asked.user, key_hash=asked.key_hash, created_at__gt=clock.now() - KEPT
+        user=asked.user, key_hash=asked.key_hash, created_at__gt=clock.now() - RETENTION
     ).first()
     if row is None:
         return None

@@ -41,7 +41,7 @@ EXPIRE_EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LimitState:
     """The state of a limit after one more request."""
 
     limit: int
@@ -56,7 +56,7 @@ class Taken:
 
 
 # A context variable, because requests are counted far below the operation that sends the headers.
-_taken: ContextVar[list[Taken] | None] = ContextVar("taken", default=None)
+_taken: ContextVar[list[LimitState] | None] = ContextVar("taken", default=None)
 """The limits that the current request counted against."""
 
 # A Redis connection and the locks of the memory storage belong to one event loop.
@@ -92,7 +92,7 @@ def tell_rate_limits(run: Run) -> Run:
 
     @wraps(run)
     async def answer(request: HttpRequest, **path: Any) -> HttpResponseBase:
-        found: list[Taken] = []
+        found: list[LimitState] = []
         before = _taken.set(found)
         try:
             response = await run(request, **path)
@@ -148,7 +148,7 @@ class _Counter:
         self._shared = MovingWindowRateLimiter(_redis()) if settings.REDIS_URL else None
         self._away_until = 0.0
 
-    async def take(self, item: RateLimitItem, names: Sequence[str]) -> Taken:
+    async def take(self, item: RateLimitItem, names: Sequence[str]) -> LimitState:
         """Count one request, unless the limit is reached."""
         if self._shared is not None and time.monotonic() >= self._away_until:
             try:
@@ -160,10 +160,10 @@ class _Counter:
         return await _hit(self._local, item, names)
 
 
-async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Sequence[str]) -> Taken:
+async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Sequence[str]) -> LimitState:
     is_refused = not await limiter.hit(item, *names)
     window = await limiter.get_window_stats(item, *names)
-    return Taken(item.amount, 0 if is_refused else window.remaining, window.reset_time, is_refused)
+    return LimitState(item.amount, 0 if is_refused else window.remaining, window.reset_time, is_refused)
 
 
 def _redis() -> RedisStorage:

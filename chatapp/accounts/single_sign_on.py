@@ -36,7 +36,15 @@ log = logging.getLogger(__name__)
 PROVIDER = "sso"
 """Our name for the issuer in URLs: /accounts/oidc/sso/login/."""
 NONCE = "nonce"
-ODD = (AttributeError, DataError, ImproperlyConfigured, KeyError, OverflowError, TypeError, ValueError)
+ISSUER_ERRORS = (
+    AttributeError,
+    DataError,
+    ImproperlyConfigured,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
 """What allauth raises if an issuer's answer violates the standard: it checks few types, and asks the operator for a
 longer column if a subject is too long. Errors of our own code are excluded by `is_our_own`."""
 
@@ -137,7 +145,10 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         raise Http404
     try:
         response: HttpResponseBase = oidc_login(request, provider_id)
-    except (RequestException, *ODD) as error:  # no response, or one that does not describe an issuer
+    except (
+        RequestException,
+        *ISSUER_ERRORS,
+    ) as error:  # no response, or one that does not describe an issuer
         if is_our_own(error):
             raise
         response = render(request, "account/no_single_sign_on.html", {"reason": "away"}, status=503)
@@ -151,7 +162,7 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         raise Http404
     try:
         response: HttpResponseBase = oidc_callback(request, provider_id)
-    except ODD as error:
+    except ISSUER_ERRORS as error:
         if is_our_own(error):
             raise
         log.exception("The issuer's response is invalid.")

@@ -15,7 +15,7 @@ from agents.mcp import McpToolFacts, changed_tools
 from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 from chatapp.operations.errors import NotFound
 
 
@@ -53,7 +53,7 @@ def _is_named(name_or_id: str) -> Q:
 
 def deployment_hooks() -> list[dict[str, Any]]:
     """Return the declarations of enabled hooks, the oldest first."""
-    return keep("deployment hooks", _enabled_declarations)
+    return cached("deployment hooks", _enabled_declarations)
 
 
 def _enabled_declarations() -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def servers_of(agent: Agent | None) -> list[McpServer]:
 
     A user's agent has only servers for everyone.
     """
-    servers, named = keep("enabled servers", _enabled_servers)
+    servers, named = cached("enabled servers", _enabled_servers)
     own = named.get(agent.pk, frozenset()) if agent is not None else frozenset()
     is_everyones = agent is None or agent.tools is None
     found = [server for server in servers if server.pk in own or (is_everyones and server.for_everyone)]

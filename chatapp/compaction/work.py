@@ -18,7 +18,7 @@ from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_for
 from chatapp.long_term.learning import learn_from
 from chatapp.long_term.selectors.pauses import pauses_of, was_paused
-from chatapp.long_term.superseding import Known, known_statements, superseding_places
+from chatapp.long_term.superseding import KnownStatement, known_statements, superseding_places
 from chatapp.operations.clock import in_zone
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
@@ -47,7 +47,7 @@ class CompactionWork:
     last_message_id: UUID
     was_paused: bool
     """Whether the summary covers messages that memory may not keep."""
-    known: Sequence[Known] = ()
+    known: Sequence[KnownStatement] = ()
     """Statements in memory about which the summary model is asked, because the messages may supersede them."""
 
     @property

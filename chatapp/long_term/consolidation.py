@@ -45,7 +45,7 @@ from chatapp.providers.usage import CallUsage
 from chatapp.recall.selectors.claims import StatementPlace, find_statement
 from chatapp.recall.user_search import search_memory
 from memory.consolidation import (
-    Noted,
+    DayNotes,
     Over,
     UserEdits,
     accept_profile,
@@ -90,7 +90,7 @@ class _Work:
 
     @property
     def request(self) -> ModelRequest:
-        notes = [Noted(entry.day, entry.text) for entry in self.entries]
+        notes = [DayNotes(entry.day, entry.text) for entry in self.entries]
         messages = consolidation_messages(self.profile, notes, self.edits, self.max_tokens)
         return ModelRequest(messages, max_output_tokens=self.max_tokens * 5 // 4 + OVER_TOKENS)
 
@@ -154,7 +154,7 @@ def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
     config = _model(row)
     rules = rules_for(config)
     room = min(INPUT_TOKENS, rules.calibration.invert(rules.budget.input_tokens) // 2)
-    notes = fit_notes([Noted(entry.day, entry.text) for entry in entries], room)
+    notes = fit_notes([DayNotes(entry.day, entry.text) for entry in entries], room)
     profile = profile_of(row.user_id)
     edits = edits_of(row.user_id)
     own = estimate_text("\n".join(edits.own))

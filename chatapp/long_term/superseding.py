@@ -27,14 +27,14 @@ NEWEST_SENTENCES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownStatement:
     """A statement of an entry that the summary model gets to see. `said` is its place."""
 
     text: str
     said: StatementPlace
 
 
-def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -> tuple[Known, ...]:
+def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -> tuple[KnownStatement, ...]:
     """Return the statements in memory nearest to what the user said in these messages of the compaction's span.
 
     Read only entries of the same user; in a scope, only those of the scope; of this conversation, only those about
@@ -46,7 +46,7 @@ def known_statements(compaction: Compaction, messages: Sequence[MessageValue]) -
     return tuple(found[number] for number in chosen)
 
 
-def _statements(compaction: Compaction) -> Iterator[Known]:
+def _statements(compaction: Compaction) -> Iterator[KnownStatement]:
     """Yield the statements of entries, newest entries first."""
     conversation = compaction.conversation
     rows = kept_entries().filter(user=conversation.user_id).exclude(pk__in=withdrawn_entries())
@@ -64,7 +64,7 @@ def _statements(compaction: Compaction) -> Iterator[Known]:
                 place = StatementPlace(
                     fold_sentence(sentence), start, end, entry.created_at, entry_id=entry.pk
                 )
-                yield Known(text, place)
+                yield KnownStatement(text, place)
             start += len(sentence)
 
 
@@ -80,7 +80,7 @@ def _is_before(entry: MemoryEntry, compaction: Compaction, shown: dict[UUID, int
 def superseding_places(
     compaction: Compaction,
     messages: Sequence[MessageValue],
-    known: Sequence[Known],
+    known: Sequence[KnownStatement],
     named: Sequence[tuple[int, str]],
 ) -> list[tuple[StatementPlace, StatementPlace]]:
     """Return pairs of the places of an older and a newer statement, for pairs that a model named.

@@ -15,7 +15,7 @@ from chatapp.operations import clock
 from chatapp.operations.logs import client_address
 from chatapp.operations.models import AuditEvent
 
-KEPT = timedelta(days=400)
+RETENTION = timedelta(days=400)
 
 
 def record(
@@ -57,7 +57,7 @@ def record_change(
 
 
 def delete_old_events(*, now: datetime) -> int:
-    """Delete events older than KEPT and return their number."""
-    old = AuditEvent.objects.filter(at__lt=now - KEPT)
+    """Delete events older than RETENTION and return their number."""
+    old = AuditEvent.objects.filter(at__lt=now - RETENTION)
     # Bypass the query set, which refuses to delete. No other table references these rows.
     return int(old._raw_delete(old.db))

@@ -19,7 +19,7 @@ from django.db import transaction
 
 from chatapp.operations import clock
 from chatapp.operations.audit import record_change
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 from chatapp.operations.environment import HIDDEN, read_as, source_of, text
 from chatapp.operations.errors import Conflict, InvalidInput
@@ -70,7 +70,7 @@ def mail_connection() -> BaseEmailBackend:
 
 def _stored() -> dict[str, Any]:
     with contextlib.suppress(SynchronousOnlyOperation):
-        _latest["stored"] = keep("settings", _load)
+        _latest["stored"] = cached("settings", _load)
     return _latest["stored"]
 
 

@@ -60,7 +60,7 @@ _kept_of_users = LruCache[tuple[UUID, str], tuple[str, Any]](8 * USERS_KEPT)
 _thread = threading.local()
 
 
-def keep(name: str, load: Callable[[], T]) -> T:
+def cached(name: str, load: Callable[[], T]) -> T:
     """Return what `load` reads from the watched tables, cached until they change. Do not modify the value."""
     token = _known_edition()
     if token is None:
@@ -73,13 +73,13 @@ def keep(name: str, load: Callable[[], T]) -> T:
     return value
 
 
-def keep_for(user_id: UUID, name: str, load: Callable[[], T]) -> T:
+def cached_for_user(user_id: UUID, name: str, load: Callable[[], T]) -> T:
     """Return what `load` reads for one user from the watched tables, cached until they change."""
     token = _known_edition()
     return load() if token is None else _keep_for(user_id, name, token, load)
 
 
-def keep_of_user(user_id: UUID, name: str, load: Callable[[], T]) -> T:
+def cached_from_user_tables(user_id: UUID, name: str, load: Callable[[], T]) -> T:
     """Return what `load` reads from the tables that are watched for each user, cached until they change."""
     return _keep_for(user_id, name, edition_of_user(user_id), load)
 

@@ -20,7 +20,7 @@ from django.utils.translation import get_language, gettext_lazy, override, to_lo
 
 register = template.Library()
 
-SAID = "said"
+SENTENCE_CONTEXT = "said"
 """The context of these sentences in the catalogue. The placeholder is `{}`, and `{0}`, `{1}` in translations."""
 _OUTSIDE = r"(?![^(]*\))"
 _SEPARATORS = (
@@ -107,7 +107,9 @@ def _catalogue(language: str) -> tuple[dict[str, str], _Patterns]:
     if not catalogue.exists():
         return {}, []
     with catalogue.open("rb") as file:
-        said = {str(entry.id): str(entry.string) for entry in read_po(file) if entry.context == SAID}
+        said = {
+            str(entry.id): str(entry.string) for entry in read_po(file) if entry.context == SENTENCE_CONTEXT
+        }
     if (of_page := settings.BASE_DIR / f"static/app/js/i18n/{language.partition('-')[0]}_server.js").exists():
         said |= {
             json.loads(english): json.loads(found) for english, found in _ENTRY.findall(of_page.read_text())

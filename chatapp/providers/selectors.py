@@ -18,7 +18,7 @@ from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.editions import keep, keep_for
+from chatapp.operations.editions import cached, cached_for_user
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.ids import first_id_at
 from chatapp.providers.model_facts import find_facts
@@ -74,10 +74,10 @@ def default_model(user_id: UUID | None = None) -> ModelConfig:
     Raise NotFound.
     """
     if user_id and allowed_to(user_id).models is not None:
-        model = keep_for(user_id, "default model", lambda: usable_models(user_id).first())
+        model = cached_for_user(user_id, "default model", lambda: usable_models(user_id).first())
     else:
         # Users without restrictions share one cached value.
-        model = keep("default model", lambda: usable_models(None).first())
+        model = cached("default model", lambda: usable_models(None).first())
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
     # Copy the cached value, which callers must not change.

@@ -38,7 +38,7 @@ def append_all(
     first = conversation.last_seq + 1
     numbered = [fact.model_copy(update={"seq": seq}) for seq, (fact, _) in enumerate(facts, start=first)]
     # Dump each fact once, for both the log and the readers.
-    payloads = [fact.told() for fact in numbered]
+    payloads = [fact.payload() for fact in numbered]
     runs = [run.pk if run is not None else None for _, run in facts]
     insert_rows(
         [

@@ -19,7 +19,7 @@ from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
-from chatapp.recall.schemas import Asked, Result, shown_shape
+from chatapp.recall.schemas import Result, SearchQuery, shown_shape
 from chatapp.recall.selectors.user_index import DEFAULT_AGENT, SearchFilter
 from chatapp.recall.user_search import search_marked
 
@@ -29,7 +29,7 @@ DAY_CHARS = len("2026-03-01")
 
 
 @search_router.get("/memory/search", auth=allow("memory", "read"), response=answers(404, ok=Page[Result]))
-def search(request: ApiRequest, asked: Query[Asked]) -> Any:
+def search(request: ApiRequest, asked: Query[SearchQuery]) -> Any:
     """Search all your conversations and memory entries, best match first. Dates and names in `q` affect the ranking.
     Days are those of your time zone."""
     user = request.auth.user

@@ -19,7 +19,7 @@ from agents.types import ModelEndpoint
 from chatapp.operations.work_budget import UNBOUNDED
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, drop_other_vectors, store_vectors
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, texts_of_documents
-from chatapp.recall.vectors import NOTHING_NEAR, Near
+from chatapp.recall.vectors import NOTHING_NEAR, NearDocuments
 from memory.sentences import split_sentences
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def embed_question(text: str) -> list[float] | None:
         return None
 
 
-def find_near_documents(index: UserIndex, question: str, only: SearchFilter = EVERYTHING) -> Near:
+def find_near_documents(index: UserIndex, question: str, only: SearchFilter = EVERYTHING) -> NearDocuments:
     """Return the documents near a question; none if no endpoint is configured or it does not respond."""
     asked = embed_question(question) if settings.EMBEDDINGS_MODEL else None
     return index.near(asked, settings.EMBEDDINGS_MODEL, only) if asked else NOTHING_NEAR

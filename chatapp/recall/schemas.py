@@ -20,7 +20,7 @@ from memory.bounds import MAX_ID_CHARS, MAX_QUERY_CHARS, Id, PageSize
 from memory.excerpts import excerpt_of
 
 
-class Asked(Schema):
+class SearchQuery(Schema):
     q: Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
     limit: PageSize = 20
     after: str | None = Field(

@@ -33,7 +33,7 @@ Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearDocuments:
     """`nearness` of the near documents: their lead over the first that is not near, in deviations, nearest first, of
     equal ones the later first. `stands_out`: the nearest matches even without a common word."""
 
@@ -41,11 +41,11 @@ class Near:
     stands_out: bool
 
 
-NOTHING_NEAR = Near({}, False)
+NOTHING_NEAR = NearDocuments({}, False)
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class VectorSelection:
     """Ordinals of documents whose vectors are read: the nearest by their codes, and a sample of all."""
 
     nearest: list[int]
@@ -117,7 +117,7 @@ def count_code_words(vector: Sequence[float]) -> int:
     return -(-len(vector) // (8 * CODE_BYTES))
 
 
-def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
+def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> VectorSelection:
     """Return the documents whose vectors to read. `among` marks by ordinal the documents that may be found.
 
     A document is as near as its nearest vector; of equally near documents, the later are picked. The codes must be as
@@ -125,7 +125,7 @@ def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
     """
     question = np.frombuffer(pack_codes([asked]), np.uint64)
     if not len(codes.owners):
-        return Picked([], [])
+        return VectorSelection([], [])
     # uint8 would overflow for vectors of more than 255 numbers.
     differing = np.zeros(len(codes.owners), dtype=np.uint16)
     for words, word in zip(codes.words, question, strict=True):
@@ -141,7 +141,7 @@ def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
     nearest = known[near[np.argsort(least[near], kind="stable")][:NEAREST_BY_CODE]]
     # Evenly spaced instead of random, so that a question gets the same answer each time, on every database.
     spaced = known[np.linspace(0, len(known) - 1, min(SAMPLE, len(known))).astype(np.int64)]
-    return Picked(nearest.tolist(), spaced.tolist())
+    return VectorSelection(nearest.tolist(), spaced.tolist())
 
 
 def _bits_of_nearest(differing: npt.NDArray[np.uint16], count: int) -> int:
@@ -150,7 +150,9 @@ def _bits_of_nearest(differing: npt.NDArray[np.uint16], count: int) -> int:
     return int(np.searchsorted(np.cumsum(np.bincount(differing)), count)) if len(differing) else 0
 
 
-def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[float]) -> Near:
+def find_near(
+    picked: VectorSelection, vectors: Mapping[int, Stored], asked: Sequence[float]
+) -> NearDocuments:
     """Return the near documents. `vectors` has the stored vectors of the picked documents, by ordinal."""
     question = np.frombuffer(pack_vectors([asked]), STORED)
     cosines = _cosines(vectors, question)
@@ -168,7 +170,7 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
     )
     near, beyond = order[:NEAR_DOCUMENTS], order[NEAR_DOCUMENTS:]
     least = deviations[beyond[0]] if beyond else NEAR_DEVIATIONS
-    return Near(
+    return NearDocuments(
         nearness={ordinal: max(deviations[ordinal] - least, LEAST_NEARNESS) for ordinal in near},
         stands_out=bool(near) and deviations[near[0]] > STANDOUT_DEVIATIONS,
     )

@@ -158,7 +158,7 @@ def test_replay_returns_each_event_as_sent_and_its_row_copies_no_text(alice: Use
     event_log.append(conversation, *facts, run=run)
     sent = [fact.model_copy(update={"seq": seq}) for seq, fact in enumerate(facts, start=1)]
     for again, fact in zip(event_log.read_after(conversation.pk, 0), sent, strict=True):
-        assert again == fact.told(), fact.type
+        assert again == fact.payload(), fact.type
     assert SAID not in json.dumps(list(Event.objects.values_list("payload", flat=True)))
 
 

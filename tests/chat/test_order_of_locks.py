@@ -14,7 +14,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.features.webhooks.actions import claim_delivery
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 from chatapp.operations.ids import new_id
 from chatapp.providers.actions import ensure_first_model, offer_models
 from chatapp.providers.calibration import note_token_counts, store_token_counts
@@ -31,10 +31,10 @@ def test_concurrent_changes_of_the_configuration_do_not_wait_for_each_other(alic
     deadlock."""
     model = ModelConfig.objects.create(name="Large", model_id="large")
     note_token_counts(model.pk, 100, 120)
-    assert not keep("agents", Agent.objects.count)
+    assert not cached("agents", Agent.objects.count)
     check_no_wait(store_token_counts, lambda: Agent.objects.create(name="Porter"))
     assert ModelConfig.objects.get(pk=model.pk).token_ratio_samples
-    assert keep("agents", Agent.objects.count) == 1
+    assert cached("agents", Agent.objects.count) == 1
 
 
 def test_an_event_and_a_delivery_lock_the_webhooks_of_a_user_in_one_order(alice: User) -> None:

@@ -37,7 +37,7 @@ def load(folder: Path, text: str) -> str:
         ("agents: [", "line 1"),
         ("just words", "the file: it is not a YAML mapping"),
         ("agents: []", "agents: there are none, and no `hooks` or `conversations` either"),
-        (ONE.replace("keep_recent: 3", "keep_recnt: 3"), "agents.0.brain.context.keep_recnt: there is no such"),
+        (ONE.replace("keep_recent: 3", "keep_recnt: 3"), "agents.0.brain.context.keep_recnt: unknown setting"),
         (ONE.replace("keep_recent: 3", "trigger: 7"), "agents.0.brain.context.trigger: Input should be less"),
         (ONE.replace("ollama", "acme"), "agents.0.brain.config.base_url: is missing"),
         (ONE + "execution: {hooks: [{id: h, condition: {type: moon}, action: {type: log, message: x}}]}\n", "execution.hooks.0.condition"),

@@ -6,8 +6,8 @@ from chatapp.recall.vectors import (
     NEAREST_BY_CODE,
     NOTHING_NEAR,
     Codes,
-    Near,
-    Picked,
+    NearDocuments,
+    VectorSelection,
     count_code_words,
     drop_codes,
     find_near,
@@ -39,11 +39,11 @@ CODES = join_codes([unpack_codes(*stored) for stored in BLOCKS], WORDS)
 EVERYBODY = np.ones(COUNT, dtype=np.bool_)
 
 
-def near_among(among: np.ndarray) -> tuple[Picked, Near]:
+def near_among(among: np.ndarray) -> tuple[VectorSelection, NearDocuments]:
     return near_in(VECTORS, CODES, among)
 
 
-def near_in(vectors: np.ndarray, codes: Codes, among: np.ndarray) -> tuple[Picked, Near]:
+def near_in(vectors: np.ndarray, codes: Codes, among: np.ndarray) -> tuple[VectorSelection, NearDocuments]:
     picked = pick_documents(codes, QUESTION.tolist(), among)
     read = {ordinal: pack_vectors([vectors[ordinal]]) for ordinal in {*picked.nearest, *picked.sample}}
     return picked, find_near(picked, read, QUESTION.tolist())
@@ -92,4 +92,6 @@ def test_dropped_documents_are_not_found():
 
 
 def test_vectors_of_another_length_are_not_compared():
-    assert find_near(Picked([1], [1]), {1: pack_vectors([[1.0, 2.0]])}, [1.0, 2.0, 3.0]) == NOTHING_NEAR
+    assert (
+        find_near(VectorSelection([1], [1]), {1: pack_vectors([[1.0, 2.0]])}, [1.0, 2.0, 3.0]) == NOTHING_NEAR
+    )

@@ -71,7 +71,7 @@ def test_the_doctor_reports_a_healthy_installation(transactional_db, settings):
     ensure_first_model()
     told = run("doctor")
     for part in ("database", "schema", "clock", "channel layer", "broker", "data folder", "model Demo"):
-        assert f"well   {part}: " in told
+        assert f"ok     {part}: " in told
 
 
 def test_the_doctor_reports_missing_default_tools(transactional_db, settings, capsys):
@@ -93,7 +93,7 @@ def test_the_doctor_reports_a_newer_schema_but_ignores_removed_packages(transact
         applied.record_unapplied("gone", "0001_initial")
         applied.record_unapplied("chatapp", "9999_later")
     assert (
-        "BROKEN schema: newer than this program\n       Install the newer version" in capsys.readouterr().out
+        "FAILED schema: newer than this program\n       Install the newer version" in capsys.readouterr().out
     )
 
 
@@ -102,7 +102,7 @@ def test_the_doctor_reports_a_missing_data_folder(transactional_db, settings, ca
     with pytest.raises(SystemExit) as ended:
         call_command("doctor")
     assert ended.value.code == 1
-    assert "BROKEN data folder" in capsys.readouterr().out
+    assert "FAILED data folder" in capsys.readouterr().out
 
 
 def test_doctors_in_containers_can_share_a_data_folder(settings):
@@ -115,8 +115,8 @@ def test_doctors_in_containers_can_share_a_data_folder(settings):
 @pytest.mark.parametrize(
     ("env", "broken"),
     [
-        ({}, "BROKEN schema: older than this program"),
-        ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, "BROKEN database: "),
+        ({}, "FAILED schema: older than this program"),
+        ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, "FAILED database: "),
     ],
 )
 def test_the_doctor_continues_if_the_database_is_down_or_has_no_tables(tmp_path, env, broken):
@@ -124,8 +124,8 @@ def test_the_doctor_continues_if_the_database_is_down_or_has_no_tables(tmp_path,
     assert (done.returncode, done.stderr) == (1, "")
     told = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
     # Checks that need the database do not report further problems.
-    assert [line.startswith(broken) for line in told if line.startswith("BROKEN")] == [True]
-    assert told[-1].startswith("well   data folder: ")
+    assert [line.startswith(broken) for line in told if line.startswith("FAILED")] == [True]
+    assert told[-1].startswith("ok     data folder: ")
 
 
 def test_an_argument_that_is_not_utf_8_is_refused_in_one_sentence(tmp_path):

@@ -91,14 +91,14 @@ def test_an_open_data_folder_is_reported_by_the_doctor_and_closed_at_the_start(
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
     examined = run_manage(used.env, "doctor")
-    assert "BROKEN file permissions" in examined.stdout
+    assert "FAILED file permissions" in examined.stdout
     assert examined.returncode == 1
     used.start()
     assert open_paths(used.data_dir) == []
     assert "were open to other accounts" in used.output()[printed:]
     assert (outside / "of-somebody-else").stat().st_mode & 0o777 == 0o644, "links are not followed"
     assert outside.stat().st_mode & 0o777 == 0o755
-    assert "well   file permissions" in run_manage(used.env, "doctor").stdout
+    assert "ok     file permissions" in run_manage(used.env, "doctor").stdout
 
 
 def test_foreign_files_in_the_data_folder_keep_their_permissions(used: Service, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_foreign_files_in_the_data_folder_keep_their_permissions(used: Service, 
     assert own.stat().st_mode & 0o777 == 0o700, "the account itself keeps its rights"
     doctor = run_manage(used.env, "doctor").stdout
     assert "other things are in it, such as bin" in doctor
-    assert "well   file permissions" in doctor
+    assert "ok     file permissions" in doctor
     (folder / "bin").rename(tmp_path / "bin")
     assert open_paths(folder) == ["."]
     folder.chmod(0o700)  # Restore it for the other tests.

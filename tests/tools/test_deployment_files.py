@@ -165,7 +165,7 @@ def test_a_dry_run_prints_the_same_changes_as_a_run_and_stores_nothing(apply):
     before = stored()
     dry = apply(DEPLOYMENT, "--dry-run")
     assert stored() == before
-    assert dry.endswith("A dry run: 6 created, 0 changed, 0 as they were. Nothing was changed.\n")
+    assert dry.endswith("A dry run: 6 created, 0 changed, 0 unchanged. Nothing was changed.\n")
     assert dry.splitlines()[:-1] == apply(DEPLOYMENT).splitlines()[:-1]
 
 

@@ -348,7 +348,7 @@ async def test_a_pattern_that_would_never_end_times_out(on_disk, conversation):
 @pytest.mark.sqlite
 async def test_an_invalid_pattern_is_reported(on_disk, conversation):
     reference = await in_thread(offload, conversation)
-    with pytest.raises(ToolFailure, match="no regular expression"):
+    with pytest.raises(ToolFailure, match="not a valid regular expression"):
         await BUILT_IN["offloaded_grep"].call(
             {"reference": reference, "pattern": "(["}, caller_of(conversation)
         )

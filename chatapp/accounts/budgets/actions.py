@@ -17,7 +17,7 @@ from chatapp.operations.leases import is_out_of_lease
 from chatapp.operations.work_budget import PIECE, UNBOUNDED, delete_some
 
 RELEASED_AT_ONCE = 500
-KEPT = timedelta(days=93)
+RETENTION = timedelta(days=93)
 """How long a period is kept from its start: a month and two more. No call runs that long."""
 
 
@@ -125,7 +125,7 @@ def delete_budgets(budgets: QuerySet[Budget]) -> None:
 
 def delete_old_periods(*, now: datetime) -> None:
     """Delete, in batches, periods that are not shown to anybody any more."""
-    old = BudgetPeriod.objects.filter(starts_on__lt=(now - KEPT).date(), holds=None)
+    old = BudgetPeriod.objects.filter(starts_on__lt=(now - RETENTION).date(), holds=None)
     UNBOUNDED.work(lambda: delete_some(old, PIECE.start()))
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.budgets.values import NANOS, Limit, Spender
 from chatapp.accounts.group_access.selectors import groups_of
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 
 Scope = Budget.Scope
 WHOSE = {Scope.DEPLOYMENT: "The shared", Scope.EVERY_USER: "Your", Scope.USER: "Your"}
@@ -31,7 +31,7 @@ class Spent:
 
 def spender_of(user_id: UUID) -> Spender:
     """Return the spender of the user's model calls. Read nothing about the user if there are no budgets."""
-    budgets = keep("budgets", _budgets)
+    budgets = cached("budgets", _budgets)
     return Spender(user_id, tuple(_limits(budgets, user_id))) if budgets else Spender(user_id)
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Model
 
 from chatapp.accounts.group_access.models import GroupAccess
-from chatapp.operations.editions import keep, keep_for
+from chatapp.operations.editions import cached, cached_for_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ EVERYTHING = Allowed()
 
 def allowed_to(user_id: UUID) -> Allowed:
     """Return the union of what the user's groups allow. Read nothing about the user if no group has a list."""
-    lists = keep("group access", _lists)
+    lists = cached("group access", _lists)
     found = [lists[group] for group in groups_of(user_id) if group in lists] if lists else ()
     return Allowed(_together(each.models for each in found), _together(each.agents for each in found))
 
@@ -34,7 +34,7 @@ def allowed_to(user_id: UUID) -> Allowed:
 def groups_of(user_id: UUID) -> frozenset[int]:
     """Return the keys of the user's groups, cached until a configuration changes."""
     rows = Group.objects.filter(user=user_id)
-    return keep_for(user_id, "groups", lambda: frozenset(rows.values_list("pk", flat=True)))
+    return cached_for_user(user_id, "groups", lambda: frozenset(rows.values_list("pk", flat=True)))
 
 
 def lists_emptied_without(rows: Iterable[Model]) -> list[GroupAccess]:

@@ -18,7 +18,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import IS_UNREAD, TEMPORARY_DAYS, Conversation, Folder, GroupRetention
 from chatapp.conversations.schemas.conversations import conversation_shape, days_kept
 from chatapp.operations.changeable_settings import current
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 from chatapp.operations.http.cursors import newest_first
 from chatapp.operations.sqlite3.base import FOLD_CASE, fold_case
 from chatapp.operations.statements import as_key, execute
@@ -111,7 +111,7 @@ def retention_days_of(user_id: UUID, default_days: int) -> int:
 
 
 def _days_of_groups() -> Mapping[int, int]:
-    return keep("group retention", lambda: dict(GroupRetention.objects.values_list("group", "days")))
+    return cached("group retention", lambda: dict(GroupRetention.objects.values_list("group", "days")))
 
 
 def _longest(periods: Sequence[int], default_days: int) -> int:

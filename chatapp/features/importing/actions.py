@@ -25,8 +25,8 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.models import ImportedConversation
 from chatapp.features.importing.selectors import known_conversations
 from chatapp.features.importing.summaries import Summary
-from chatapp.features.importing.tree import Grown
-from chatapp.features.importing.values import Forgotten, SourceConversation
+from chatapp.features.importing.tree import BranchedMessages
+from chatapp.features.importing.values import ReadForgottenKeys, SourceConversation
 from chatapp.files.actions import put_into_folder
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.errors import ReadForgotten
@@ -46,7 +46,7 @@ class Prepared:
     conversation_id: UUID
     source: SourceConversation
     source_key: str
-    grown: Grown
+    grown: BranchedMessages
     summaries: Sequence[Summary]
     files: Mapping[str, Attachment]
     settings: Mapping[str, Any]
@@ -84,7 +84,7 @@ class Prepared:
 
 
 def store_sources(
-    *, user: User, some: Sequence[Prepared], turns: PacedTransactions, forgotten: Forgotten
+    *, user: User, some: Sequence[Prepared], turns: PacedTransactions, forgotten: ReadForgottenKeys
 ) -> list[Conversation | None]:
     """Store one conversation, or several that fit one transaction, and return them; None for each that another import
     stored meanwhile. Raise ReadForgotten if everything was forgotten since they were read."""
@@ -119,7 +119,7 @@ def store_folder(
         put_into_folder(folder=folder, attachment=file)
 
 
-def _check_wanted(user: User, forgotten: Forgotten) -> None:
+def _check_wanted(user: User, forgotten: ReadForgottenKeys) -> None:
     # A forgetting that has begun finishes first and is visible here; a later one finds the rows stored here.
     lock_forgetting_counts([user.pk])
     if forgotten() is None:
@@ -184,7 +184,7 @@ def _store_summaries(
         stored[summary.id] = newest[summary.branch] = row
 
 
-def _link_files(conversation: Conversation, grown: Grown, files: Mapping[str, Attachment]) -> None:
+def _link_files(conversation: Conversation, grown: BranchedMessages, files: Mapping[str, Attachment]) -> None:
     if not files:
         return
     shown = {

@@ -12,15 +12,15 @@ from chatapp.accounts.models import User
 from chatapp.conversations.actions.imports import ImportedMessage
 from chatapp.features.importing.account import Account
 from chatapp.features.importing.selectors import known_bytes, unused_file
-from chatapp.features.importing.tree import Grown
-from chatapp.features.importing.values import Reading
+from chatapp.features.importing.tree import BranchedMessages
+from chatapp.features.importing.values import ReadContext
 from chatapp.files.attachments import copy_attachment, store_upload
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import attachments_by_id
 from chatapp.operations.errors import InvalidInput, NotFound, TooLarge
 
 
-def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, Attachment]:
+def files_of(user: User, grown: BranchedMessages, account: Account | None) -> Mapping[str, Attachment]:
     """Return the files that the messages show, by their ids in the export."""
     named = {
         part["file_id"]: part["name"]
@@ -68,7 +68,7 @@ def _store(user: User, name: str, content: bytes, taken: Sequence[UUID]) -> Atta
 
 
 def with_files(
-    message: ImportedMessage, files: Mapping[str, Attachment], reading: Reading
+    message: ImportedMessage, files: Mapping[str, Attachment], reading: ReadContext
 ) -> ImportedMessage:
     """Return the message with its stored file parts, and a line of text in place of each missing file."""
     parts = message.columns.get("parts")
@@ -78,7 +78,7 @@ def with_files(
     return message._replace(columns={**message.columns, "parts": stored})
 
 
-def _file_part(part: dict[str, Any], files: Mapping[str, Attachment], reading: Reading) -> dict[str, Any]:
+def _file_part(part: dict[str, Any], files: Mapping[str, Attachment], reading: ReadContext) -> dict[str, Any]:
     row = files.get(part["file_id"])
     if row is None:
         reading.left_out["images and other files"] += 1

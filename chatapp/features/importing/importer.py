@@ -32,10 +32,10 @@ from chatapp.features.importing.selectors import (
 from chatapp.features.importing.settings import settings_of, take_folders, take_presets
 from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
-from chatapp.features.importing.tree import Grown, grow
+from chatapp.features.importing.tree import BranchedMessages, build_branches
 from chatapp.features.importing.values import (
-    Forgotten,
-    Reading,
+    ReadContext,
+    ReadForgottenKeys,
     SourceConversation,
     Unreadable,
     key_of_id,
@@ -87,7 +87,7 @@ class Report:
         }
 
 
-Told = Callable[[Report, Progress], bool]
+OnProgress = Callable[[Report, Progress], bool]
 """Called after each conversation. Return False to end the import here and continue it later."""
 
 
@@ -96,9 +96,9 @@ def import_file(
     user: User,
     path: Path,
     report: Report,
-    tell: Told | None = None,
+    tell: OnProgress | None = None,
     beat: Callable[[], None] = lambda: None,
-    forgotten: Forgotten = frozenset,
+    forgotten: ReadForgottenKeys = frozenset,
     pace: Pace = UNBOUNDED,
 ) -> bool:
     """Import a file and return whether its end was reached. What is forgotten meanwhile is not stored again. `beat` is
@@ -140,7 +140,7 @@ class _Read:
     source: SourceConversation
     is_ours: bool
     key: str
-    reading: Reading
+    reading: ReadContext
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class _Importing:
     report: Report
     turns: PacedTransactions
     account: Account | None
-    forgotten: Forgotten
+    forgotten: ReadForgottenKeys
     waiting: list[_Read] = field(default_factory=list)
     waiting_rows: int = 0
 
@@ -164,7 +164,7 @@ class _Importing:
             self.report.add_problem(index, "It is not a conversation in a supported format.")
             return
         self.report.source = self.report.source or read.NAME
-        reading = Reading(clock.now(), Counter())
+        reading = ReadContext(clock.now(), Counter())
         try:
             source = read.read(value, reading)
         except Unreadable as error:
@@ -227,11 +227,11 @@ class _Importing:
             account.conversations[source.id] = own
             account.messages |= own_messages(own, account.wanted)
         elif imported is not None:
-            self._note(imported, source, grow(source))
+            self._note(imported, source, build_branches(source))
 
     def _prepare(self, one: _Read) -> Prepared:
         source, reading = one.source, one.reading
-        grown = grow(source)
+        grown = build_branches(source)
         files: Mapping[str, Attachment] = {}
         results = Results(new_id(), source, self.account)
         if one.is_ours:  # other sources have no files
@@ -272,7 +272,7 @@ class _Importing:
             if self.account is not None:
                 self._note(conversation.pk, one.source, prepared.grown)
 
-    def _note(self, conversation_id: UUID, source: SourceConversation, grown: Grown) -> None:
+    def _note(self, conversation_id: UUID, source: SourceConversation, grown: BranchedMessages) -> None:
         """Record where the messages that the archive's entries reference are now."""
         assert self.account is not None
         self.account.conversations[source.id] = conversation_id

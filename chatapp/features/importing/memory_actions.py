@@ -26,12 +26,12 @@ ENTRIES_AT_ONCE = 20
 _Key = tuple[date, str | None, str]
 
 
-Gone = Callable[[], frozenset[str] | None]
+ReadForgottenEntries = Callable[[], frozenset[str] | None]
 """Returns the ids of entries forgotten since the import began; None if everything was forgotten."""
 
 
 def store_entries(
-    *, user: User, account: Account, now: datetime, pace: Pace, gone: Gone
+    *, user: User, account: Account, now: datetime, pace: Pace, gone: ReadForgottenEntries
 ) -> tuple[dict[str, str], int]:
     """Store the entries that are not here yet. Return (ids here by ids in the export, number of new entries)."""
     known = _known_entries(user)
@@ -73,7 +73,7 @@ def _known_entries(user: User) -> dict[_Key, UUID]:
 
 @transaction.atomic
 def _store_some(
-    user: User, account: Account, some: Sequence[Entry], now: datetime, gone: Gone
+    user: User, account: Account, some: Sequence[Entry], now: datetime, gone: ReadForgottenEntries
 ) -> dict[str, str]:
     # A forgetting that has begun finishes first and is visible here; a later one finds the rows stored here.
     lock_forgetting_counts([user.pk])
@@ -150,7 +150,11 @@ def _span(span: Span, account: Account) -> tuple[UUID, UUID, UUID] | None:
 
 @transaction.atomic
 def store_profile(
-    *, user: User, versions: Sequence[ProfileVersion], entry_ids: Mapping[str, str], gone: Gone
+    *,
+    user: User,
+    versions: Sequence[ProfileVersion],
+    entry_ids: Mapping[str, str],
+    gone: ReadForgottenEntries,
 ) -> bool:
     """Store the profile with its history, without lines derived from forgotten text. Return False if the user has a
     different profile, which stays."""

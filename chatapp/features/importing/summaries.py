@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from chatapp.compaction.models import Compaction
 from chatapp.features.importing.formats.palimpsest import read_usage
-from chatapp.features.importing.tree import Grown, new_span
-from chatapp.features.importing.values import Reading, SourceConversation, storable, string
+from chatapp.features.importing.tree import BranchedMessages, new_span
+from chatapp.features.importing.values import ReadContext, SourceConversation, storable, string
 from memory.bounds import MAX_ID, MAX_IMPORTED, MAX_TOKENS
 from memory.strategies.registry import StrategyName
 
@@ -30,7 +30,7 @@ class Summary:
     columns: Mapping[str, Any]
 
 
-def summaries_of(source: SourceConversation, grown: Grown, reading: Reading) -> list[Summary]:
+def summaries_of(source: SourceConversation, grown: BranchedMessages, reading: ReadContext) -> list[Summary]:
     """Return the summaries, earliest span first. Leave out those that match no messages or overlap."""
     found = sorted(_readable(source, grown, reading), key=lambda each: each.last_position)
     kept: list[Summary] = []
@@ -45,7 +45,7 @@ def summaries_of(source: SourceConversation, grown: Grown, reading: Reading) -> 
     return kept
 
 
-def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Iterator[Summary]:
+def _readable(source: SourceConversation, grown: BranchedMessages, reading: ReadContext) -> Iterator[Summary]:
     branches = {name: at for at, name in enumerate(source.branches)}
     for raw in source.compactions:
         first, last = (_number(raw.get(name), MAX_ID) for name in ("first_position", "last_position"))

@@ -24,7 +24,7 @@ MAX_SOURCE_MESSAGES = 2 * MAX_IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class BranchedMessages:
     messages: list[ImportedMessage]
     branches: ImportedBranches
     positions: list[int]
@@ -33,7 +33,7 @@ class Grown:
     """The new positions by message id in an export of this service; empty for other sources."""
 
 
-def grow(source: SourceConversation) -> Grown:
+def build_branches(source: SourceConversation) -> BranchedMessages:
     """Return the messages in order, with branches. Raise Unreadable."""
     if len(source.messages) > MAX_SOURCE_MESSAGES:
         raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
@@ -132,7 +132,9 @@ def _shown_path(
     return path
 
 
-def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], shown: set[str]) -> Grown | None:
+def _branched(
+    source: SourceConversation, ordered: Sequence[SourceMessage], shown: set[str]
+) -> BranchedMessages | None:
     """Return None if there are too many branches."""
     lineages: list[Lineage] = [()]
     place: dict[str, tuple[int, int]] = {}  # id → (position, branch)
@@ -153,10 +155,10 @@ def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], show
         said_at = message.created_at or (messages[parent].created_at if parent >= 0 else source.created_at)
         above = parent if parent >= 0 else None
         messages.append(ImportedMessage(message.role, message.text, said_at, above, branch, message.columns))
-    return Grown(messages, ImportedBranches(lineages), [])
+    return BranchedMessages(messages, ImportedBranches(lineages), [])
 
 
-def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> Grown:
+def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> BranchedMessages:
     """Return the branches of an export of this service. Raise Unreadable if it is inconsistent."""
     names = list(source.branches)
     if len(names) > MAX_BRANCHES or any(len(each) > MAX_BRANCHES for each in source.branches.values()):
@@ -185,7 +187,9 @@ def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> G
         messages.append(
             ImportedMessage(message.role, message.text, message.created_at, above, branch, message.columns)
         )
-    return Grown(messages, ImportedBranches(lineages, index.get(source.shown, 0)), positions, place)
+    return BranchedMessages(
+        messages, ImportedBranches(lineages, index.get(source.shown, 0)), positions, place
+    )
 
 
 def new_span(positions: Sequence[int], first: int, last: int) -> tuple[int, int] | None:

@@ -76,13 +76,13 @@ def key_of_id(program: str, source_id: str) -> str:
     return hashlib.sha256(f"{program}\n{source_id}".encode("utf-8", "replace")).hexdigest()
 
 
-Forgotten = Callable[[], frozenset[str] | None]
+ReadForgottenKeys = Callable[[], frozenset[str] | None]
 """Returns the keys of conversations that the user has forgotten since the import began; None if everything was
 forgotten and nothing more must be stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadContext:
     """What a reader needs besides the source: the present time, and a counter of what is left out."""
 
     now: datetime

@@ -12,7 +12,7 @@ from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.titles.models import TitleJob
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
@@ -34,7 +34,7 @@ class Untitled:
 
 
 def has_fast_models() -> bool:
-    return keep("fast models", _has_fast_models)
+    return cached("fast models", _has_fast_models)
 
 
 def _has_fast_models() -> bool:

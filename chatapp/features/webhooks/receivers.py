@@ -11,7 +11,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import end_of_rest, live_webhooks
 from chatapp.operations import clock
-from chatapp.operations.editions import keep
+from chatapp.operations.editions import cached
 from chatapp.operations.jobs import wake_worker
 from chatapp.realtime.event_log import facts_appended
 
@@ -35,7 +35,7 @@ def _users_with_webhooks() -> frozenset[UUID]:
 def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact], **_: Any) -> None:
     named = [(fact, name) for fact in facts if (name := event_name(fact)) is not None]
     # Most users have no webhook, and their events should cost no query.
-    if not named or conversation.user_id not in keep("webhooks", _users_with_webhooks):
+    if not named or conversation.user_id not in cached("webhooks", _users_with_webhooks):
         return
     # Lock the webhooks, so that none is deleted before the commit, in a fixed order because other chats lock them, too.
     webhooks = (

@@ -225,7 +225,7 @@ def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChosenTexts:
     """The chosen entries, the repetitions of the chosen texts, and the tombstones to store for them."""
 
     entries: Mapping[UUID, MemoryEntry]
@@ -238,7 +238,7 @@ class PreparedForgetting:
     """Everything read and prepared before locking. `forgotten_count` is the forgetting count of that time."""
 
     forgotten_count: int
-    said: Said
+    said: ChosenTexts
     revisions: Mapping[UUID, int]
     """The revisions of the chosen entries."""
     texts: Mapping[UUID, tuple[int, str]]
@@ -253,11 +253,11 @@ class PreparedForgetting:
     """The messages to propose, valid if `runs` are still all runs that read the forgotten text."""
 
 
-def read_said(chosen: Chosen) -> Said:
+def read_said(chosen: Chosen) -> ChosenTexts:
     return _read_said(chosen, _messages_of(chosen))
 
 
-def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
+def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> ChosenTexts:
     # Prefetch former revisions, because a query for each entry would take longer than everything else.
     entries = {
         row.pk: row for row in _entries_of(chosen).prefetch_related(Prefetch("revisions", to_attr=FORMER))
@@ -270,10 +270,10 @@ def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> Said:
         repeats = find_repeats(user_id, texts, answered=answered, entries=remembered, made_of=homes)
         # Tombstones also clean a conversation when it is restored: in the trash, nothing else reaches it.
         barred = [*texts, *sentences_in_trash(user_id, entries, repeats.may_repeat)]
-        return Said(entries, repeats, make_tombstones(user_id, barred, chosen.now))
+        return ChosenTexts(entries, repeats, make_tombstones(user_id, barred, chosen.now))
 
 
-def prepare_forgetting(chosen: Chosen, said: Said | None = None) -> PreparedForgetting:
+def prepare_forgetting(chosen: Chosen, said: ChosenTexts | None = None) -> PreparedForgetting:
     """Read and prepare everything possible before locking. If `chosen` is one piece, `said` covers all pieces. Raise
     NotFound if nothing chosen is left."""
     count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])

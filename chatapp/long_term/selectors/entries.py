@@ -142,7 +142,7 @@ def all_days(user_id: UUID) -> list[date]:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RevisionText:
     """One text of an entry, and who wrote it."""
 
     number: int
@@ -152,11 +152,11 @@ class Said:
     is_current: bool
 
 
-def entry_history(entry: MemoryEntry) -> list[Said]:
+def entry_history(entry: MemoryEntry) -> list[RevisionText]:
     """Return the texts of an entry, newest first, including the current one."""
-    now = Said(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
+    now = RevisionText(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
     earlier = entry.revisions.order_by("-number")
-    return [now, *(Said(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
+    return [now, *(RevisionText(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
 
 
 def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:

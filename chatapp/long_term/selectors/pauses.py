@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryPause
-from chatapp.operations.editions import keep_of_user
+from chatapp.operations.editions import cached_from_user_tables
 from chatapp.runs.models import Run
 
 
@@ -39,7 +39,7 @@ def pauses_of(user_id: UUID) -> MemoryPauses:
         rows = MemoryPause.objects.filter(user_id=user_id)
         return MemoryPauses(tuple(rows.values_list("conversation_id", "began_at", "ended_at")))
 
-    return keep_of_user(user_id, "pauses", read)
+    return cached_from_user_tables(user_id, "pauses", read)
 
 
 def is_paused(conversation: Conversation) -> bool:

@@ -13,7 +13,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
 from chatapp.long_term.selectors.entries import kept_entries
 from chatapp.operations.clock import zone_named
-from chatapp.operations.editions import keep_of_user
+from chatapp.operations.editions import cached_from_user_tables
 from chatapp.operations.errors import NotFound
 from chatapp.operations.leases import is_overdue
 from memory.consolidation import UserEdits, read_edits
@@ -27,7 +27,9 @@ def profile_text(conversation: Conversation) -> str:
         return ""
     if not conversation.user.uses_profile or conversation.user.memory_paused:
         return ""
-    return keep_of_user(conversation.owner_id, "profile", lambda: profile_of(conversation.owner_id).text)
+    return cached_from_user_tables(
+        conversation.owner_id, "profile", lambda: profile_of(conversation.owner_id).text
+    )
 
 
 def profile_of(user_id: UUID) -> Profile:

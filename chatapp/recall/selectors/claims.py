@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
-from chatapp.operations.editions import keep_of_user
+from chatapp.operations.editions import cached_from_user_tables
 from chatapp.operations.lru_cache import LruCache
 from chatapp.operations.statements import execute
 from chatapp.recall.analysis import KNOWN_TEXTS, hash_term, hash_text, vocabulary
@@ -59,7 +59,7 @@ def superseded_claims(
 ) -> Mapping[UUID, list[Superseded]]:
     """Return superseded statements by message or entry; with `before`, only those superseded before that time."""
     found: dict[UUID, list[Superseded]] = defaultdict(list)
-    if not source_ids or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
+    if not source_ids or not cached_from_user_tables(user_id, "has superseded", lambda: _has_any(user_id)):
         return found  # the usual case, without the joins
     for some in _slices(list(source_ids)):
         of_sources = Q(message__in=some) | Q(entry__in=some)
@@ -137,7 +137,7 @@ def repeated_claims(
 ) -> Mapping[str, list[Superseded]]:
     """Return superseded statements by text, for texts that repeat messages, e.g. extracted entries."""
     found: dict[str, list[Superseded]] = defaultdict(list)
-    if not texts or not keep_of_user(user_id, "has superseded", lambda: _has_any(user_id)):
+    if not texts or not cached_from_user_tables(user_id, "has superseded", lambda: _has_any(user_id)):
         return found  # the usual case, without parsing the texts
     claims = [(text, claim) for text in texts for claim in hashed_claims(text)]
     newest = _newest_superseded(user_id, {claim.key for _, claim in claims}, before)

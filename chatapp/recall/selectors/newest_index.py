@@ -46,7 +46,7 @@ class NewestDocument(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class UnsealedDocuments:
     """The documents from ordinal `first` on, below `end`, at one edition of the index."""
 
     edition: UUID
@@ -58,10 +58,10 @@ class Newest:
     size_bytes: int
 
 
-_cache = IndexCache[Newest](CACHE_BYTES)
+_cache = IndexCache[UnsealedDocuments](CACHE_BYTES)
 
 
-def open_newest(owner: SearchOwner) -> Newest:
+def open_newest(owner: SearchOwner) -> UnsealedDocuments:
     """Return the newest documents at the edition of this row. Adding documents keeps the edition; removing or changing
     one changes it."""
     first, end = owner.sealed_ordinal, owner.next_ordinal
@@ -78,7 +78,7 @@ def open_newest(owner: SearchOwner) -> Newest:
     terms = sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in documents])
     # Per term of a document: eight bytes in the row, eight in `terms`, and eight for the ordinal there.
     size_bytes = sum(DOCUMENT_BYTES + 3 * len(row.terms) for row in documents)
-    newest = Newest(owner.edition, first, end, documents, unpack_columns(rows), terms, size_bytes)
+    newest = UnsealedDocuments(owner.edition, first, end, documents, unpack_columns(rows), terms, size_bytes)
     if not connection.in_atomic_block:  # after a rollback, ordinals are assigned again
         _cache.put(owner.pk, newest)
     return newest

@@ -91,7 +91,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class UnindexedSpan:
     """A conversation whose messages from position `start` on, below `end`, are not indexed yet."""
 
     conversation_id: UUID
@@ -206,10 +206,10 @@ ORDER BY last_activity_at DESC, id DESC LIMIT %s
 """
 
 
-def unindexed_conversations(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[Behind]:
+def unindexed_conversations(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[UnindexedSpan]:
     """Return the user's conversations that are not fully indexed, the most recently used first."""
     rows = execute(_BEHIND, user_id, limit).fetchall()
-    return [Behind(as_key(key), start, last_ordinal, end) for key, start, last_ordinal, end in rows]
+    return [UnindexedSpan(as_key(key), start, last_ordinal, end) for key, start, last_ordinal, end in rows]
 
 
 _UNINDEXED = """
@@ -228,7 +228,9 @@ WHERE message.conversation_id = wanted.column1 AND message.position >= wanted.co
 """Only messages before an answer that is still streaming."""
 
 
-def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int) -> list[UnindexedDocument]:
+def unindexed_documents(
+    behind: Sequence[UnindexedSpan], first_ordinal: int, limit: int
+) -> list[UnindexedDocument]:
     """Return the documents of at most `limit` messages, as they would be stored from `first_ordinal` on. Use one
     statement for all conversations."""
     found: list[UnindexedDocument] = []
@@ -245,7 +247,7 @@ def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int
     return found
 
 
-def _unindexed_messages(behind: Sequence[Behind], limit: int) -> dict[UUID, list[SaidMessage]]:
+def _unindexed_messages(behind: Sequence[UnindexedSpan], limit: int) -> dict[UUID, list[SaidMessage]]:
     """Return the messages by conversation, ordered by position."""
     wanted: list[UUID | int] = []
     for conversation in behind:

@@ -43,12 +43,12 @@ from chatapp.recall.ranking import (
     speakers_asked_about,
 )
 from chatapp.recall.selectors.found_texts import Found, read_shared, read_stored, unindexed_found
-from chatapp.recall.selectors.newest_index import Newest, open_newest
+from chatapp.recall.selectors.newest_index import UnsealedDocuments, open_newest
 from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
 from chatapp.recall.selectors.shared_index import SharedIndex, nothing_shared, open_shared
 from chatapp.recall.selectors.unindexed import UnindexedDocument, unindexed_conversations, unindexed_documents
 from chatapp.recall.selectors.vector_codes import open_codes
-from chatapp.recall.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
+from chatapp.recall.vectors import NOTHING_NEAR, NearDocuments, count_code_words, find_near, pick_documents
 from memory.questions import Question
 from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
 from memory.terms import split_speaker
@@ -108,7 +108,7 @@ class UserIndex:
 
     user_id: UUID
     sealed: Sealed | None
-    newest: Newest | None
+    newest: UnsealedDocuments | None
     columns: Columns
     unstored: tuple[UnindexedDocument, ...]
     unstored_terms: FreshTerms
@@ -176,7 +176,7 @@ class UserIndex:
         filled = np.cumsum(self.columns.length[list(ordinals)] * np.int64(CHARS_PER_WORD))
         return int(np.searchsorted(filled, chars))
 
-    def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
+    def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> NearDocuments:
         """Return the documents near the vector of a question, among those with vectors of this model."""
         known = self._among(only)
         among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatapp.features.importing.values import (
-    Reading,
+    ReadContext,
     SourceConversation,
     SourceMessage,
     model_columns,
@@ -26,7 +26,7 @@ def matches(item: Mapping[str, Any]) -> bool:
     return isinstance(item.get("mapping"), dict)
 
 
-def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
     nodes = [
         _node(str(node_id), node, reading)
         for node_id, node in item["mapping"].items()
@@ -45,7 +45,7 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
     )
 
 
-def _node(node_id: str, node: Mapping[str, Any], reading: Reading) -> SourceMessage:
+def _node(node_id: str, node: Mapping[str, Any], reading: ReadContext) -> SourceMessage:
     """Return the message of a node, without a role if the node has no message to import."""
     parent, message = string(node.get("parent")) or None, node.get("message")
     if isinstance(message, dict) and (found := _message(node_id, parent, message, reading)):
@@ -54,7 +54,7 @@ def _node(node_id: str, node: Mapping[str, Any], reading: Reading) -> SourceMess
 
 
 def _message(
-    node_id: str, parent: str | None, message: Mapping[str, Any], reading: Reading
+    node_id: str, parent: str | None, message: Mapping[str, Any], reading: ReadContext
 ) -> SourceMessage | None:
     author, metadata = message.get("author"), message.get("metadata")
     role = author.get("role") if isinstance(author, dict) else None
@@ -77,7 +77,7 @@ def _message(
     return SourceMessage(node_id, parent, role, text, said_at, columns)
 
 
-def _text(content: Any, reading: Reading) -> str:
+def _text(content: Any, reading: ReadContext) -> str:
     if not isinstance(content, dict):
         return ""
     kind = content.get("content_type")
@@ -91,7 +91,7 @@ def _text(content: Any, reading: Reading) -> str:
     return "\n".join([text for text in texts if text.strip()])
 
 
-def _part(part: Any, reading: Reading) -> str:
+def _part(part: Any, reading: ReadContext) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, dict) and isinstance(part.get("text"), str):
@@ -100,7 +100,7 @@ def _part(part: Any, reading: Reading) -> str:
     return "[A file that was not imported]"
 
 
-def _without_marks(text: str, metadata: Mapping[str, Any], reading: Reading) -> str:
+def _without_marks(text: str, metadata: Mapping[str, Any], reading: ReadContext) -> str:
     """Replace each mark, e.g. a link, with the text that the export gives for it. Remove marks without one."""
     references = objects(metadata.get("content_references"))
     texts = {string(each.get("matched_text")): string(each.get("alt")) for each in references}
@@ -114,7 +114,7 @@ def _without_marks(text: str, metadata: Mapping[str, Any], reading: Reading) -> 
     return _MARK.sub(replace, text)
 
 
-def _attached(metadata: Mapping[str, Any], content: Any, reading: Reading) -> Iterator[str]:
+def _attached(metadata: Mapping[str, Any], content: Any, reading: ReadContext) -> Iterator[str]:
     """Yield a line for each upload without a part in the content: images have a part, documents have none."""
     parts = content.get("parts") if isinstance(content, dict) else None
     # A pointer is a URI that ends with the id of the upload.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chatapp.features.importing.values import (
-    Reading,
+    ReadContext,
     SourceConversation,
     SourceMessage,
     objects,
@@ -22,7 +22,7 @@ def matches(item: Mapping[str, Any]) -> bool:
     return isinstance(item.get("chat_messages"), list)
 
 
-def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
     messages: list[SourceMessage] = []
     for number, raw in enumerate(objects(item["chat_messages"])):
         # Older exports contain no parents: each message follows the one before it.
@@ -41,7 +41,9 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
     )
 
 
-def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, reading: Reading) -> SourceMessage:
+def _message(
+    raw: Mapping[str, Any], message_id: str, parent: str | None, reading: ReadContext
+) -> SourceMessage:
     role = ROLES.get(string(raw.get("sender")), "")
     text = reading.text("\n\n".join(filter(str.strip, _texts(raw, reading)))) if role else None
     if not text:
@@ -49,7 +51,7 @@ def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, readin
     return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("created_at")))
 
 
-def _texts(raw: Mapping[str, Any], reading: Reading) -> list[str]:
+def _texts(raw: Mapping[str, Any], reading: ReadContext) -> list[str]:
     texts: list[str] = []
     for block in objects(raw.get("content")):
         if block.get("type") == "text":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatapp.features.importing.values import (
-    Reading,
+    ReadContext,
     SourceConversation,
     SourceMessage,
     model_columns,
@@ -22,7 +22,7 @@ def matches(item: Mapping[str, Any]) -> bool:
     return isinstance(item.get("messages"), list) and "conversationId" in item
 
 
-def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
     messages = [
         _message(raw, message_id, parent, reading) for raw, message_id, parent in _flat(item["messages"])
     ]
@@ -50,7 +50,9 @@ def _flat(messages: list[Any]) -> Iterator[tuple[Mapping[str, Any], str, str | N
         waiting += [(child, message_id) for child in reversed(list(objects(raw.get("children"))))]
 
 
-def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, reading: Reading) -> SourceMessage:
+def _message(
+    raw: Mapping[str, Any], message_id: str, parent: str | None, reading: ReadContext
+) -> SourceMessage:
     role = "user" if raw.get("isCreatedByUser") is True else "assistant"
     texts = [*_content(raw.get("content"), reading)]
     texts = texts if any(map(str.strip, texts)) else [string(raw.get("text"))]
@@ -64,7 +66,7 @@ def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, readin
     return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("createdAt")), columns)
 
 
-def _content(content: Any, reading: Reading) -> Iterator[str]:
+def _content(content: Any, reading: ReadContext) -> Iterator[str]:
     for block in objects(content):
         if block.get("type") == "text":
             text = block.get("text")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatapp.features.importing.values import (
-    Reading,
+    ReadContext,
     SourceConversation,
     SourceMessage,
     model_columns,
@@ -27,7 +27,7 @@ def matches(item: Mapping[str, Any]) -> bool:
     return isinstance(chat, dict) and ("history" in chat or "messages" in chat)
 
 
-def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
     chat = item["chat"]
     history = chat.get("history")
     history = history if isinstance(history, dict) else {}
@@ -46,13 +46,13 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
     )
 
 
-def _tree(tree: Mapping[str, Any], reading: Reading) -> Iterator[SourceMessage]:
+def _tree(tree: Mapping[str, Any], reading: ReadContext) -> Iterator[SourceMessage]:
     for message_id, raw in tree.items():
         if isinstance(raw, dict):
             yield _message(raw, message_id, string(raw.get("parentId")) or None, reading)
 
 
-def _line(chat: Mapping[str, Any], reading: Reading) -> Iterator[SourceMessage]:
+def _line(chat: Mapping[str, Any], reading: ReadContext) -> Iterator[SourceMessage]:
     """Yield the messages of an old chat, which has no tree."""
     before = None
     for number, raw in enumerate(objects(chat.get("messages"))):
@@ -61,7 +61,9 @@ def _line(chat: Mapping[str, Any], reading: Reading) -> Iterator[SourceMessage]:
         before = message_id
 
 
-def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, reading: Reading) -> SourceMessage:
+def _message(
+    raw: Mapping[str, Any], message_id: str, parent: str | None, reading: ReadContext
+) -> SourceMessage:
     role = string(raw.get("role"))
     texts = [_without_details(string(raw.get("content")), reading)]
     for file in objects(raw.get("files")):
@@ -74,7 +76,7 @@ def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, readin
     return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("timestamp")), columns)
 
 
-def _without_details(text: str, reading: Reading) -> str:
+def _without_details(text: str, reading: ReadContext) -> str:
     """Return the text without the reasoning and tool calls that Open WebUI writes into answers."""
     kept: list[str] = []
     at = 0

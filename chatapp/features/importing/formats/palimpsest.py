@@ -8,7 +8,7 @@ from typing import Any
 
 from chatapp.conversations.models import Message
 from chatapp.features.importing.values import (
-    Reading,
+    ReadContext,
     SourceConversation,
     SourceMessage,
     Unreadable,
@@ -36,7 +36,7 @@ def matches(item: Mapping[str, Any]) -> bool:
     return item.get("format") == NAME and isinstance(item.get("messages"), list)
 
 
-def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
     if item.get("version") != 1:
         raise Unreadable("It was exported by a newer version of this service.")
     raw = [*objects(item["messages"]), *objects(item.get("other_versions"))]
@@ -57,7 +57,7 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
     )
 
 
-def _pauses(raw: Any, reading: Reading) -> Iterator[tuple[datetime, datetime | None]]:
+def _pauses(raw: Any, reading: ReadContext) -> Iterator[tuple[datetime, datetime | None]]:
     for each in objects(raw):
         # If only the beginning or the end is readable, assume a longer pause rather than a shorter one.
         began_at = reading.moment(each.get("began_at")) or FIRST_MOMENT
@@ -85,7 +85,7 @@ def _whole(raw: Any, most: int) -> int:
     raise Unreadable("It contains a number that is not valid in an export.")
 
 
-def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
+def _message(raw: Mapping[str, Any], reading: ReadContext) -> SourceMessage:
     role, status, kind = (string(raw.get(name)) for name in ("role", "status", "kind"))
     if role not in Message.Role or status not in Message.Status or kind not in Message.Kind:
         raise Unreadable("A message in it has an unknown role, status or kind.")
@@ -112,7 +112,7 @@ def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
     )
 
 
-def _parts(raw: Mapping[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:
+def _parts(raw: Mapping[str, Any], reading: ReadContext) -> Iterator[dict[str, Any]]:
     content = raw.get("content")
     if isinstance(content, str):
         text = reading.text(content)

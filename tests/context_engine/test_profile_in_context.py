@@ -79,7 +79,7 @@ async def test_a_profile_over_its_budget_is_cut_at_a_line(alice: User) -> None:
 
 
 @pytest.mark.mechanism("memory.profile-off")
-@pytest.mark.parametrize("why", ["temporary", "conversation", "agent", "user", "paused", "Memory is paused"])
+@pytest.mark.parametrize("why", ["temporary", "conversation", "agent", "user", "paused", "paused here"])
 @on_a_loop
 async def test_no_request_contains_a_disabled_profile(alice: User, why: str) -> None:
     async with chatting(alice) as chat:

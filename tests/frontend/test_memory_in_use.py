@@ -95,7 +95,7 @@ def test_a_chat_with_shared_memory_says_so_and_marks_recalled_shared_entries(
     page.reload()
     begun = alice.post("/api/v1/conversations", json={"agent": "Porter"}).json()["id"]
     page.goto(f"/c/{begun}")
-    expect(page.get_by_role("note")).to_contain_text("known to everybody who talks to Porter")
+    expect(page.get_by_role("note")).to_contain_text("everybody who talks to Porter can see")
     answer = ask(page, "What is the gate code of the depot?")
     answer.locator(".recalled summary").click()
     expect(answer.locator(".recalled li")).to_contain_text("7731-heliotrope")

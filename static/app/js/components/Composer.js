@@ -205,7 +205,7 @@ function MemoryBanner() {
   const conversation = currentConversation.value;
   const sharing = conversation ? conversation.shared_memory_of : currentAgent.value?.shares_memory && currentAgent.value.name;
   if (sharing && !conversation?.temporary && conversation?.memory !== "paused")
-    return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Shared memory: what is remembered here is used in everybody's chats with {agent}. Your private memory and instructions are not used here.", { agent: sharing })}</p>`;
+    return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Shared memory: everybody who talks to {agent} can see what is remembered here. Your private memory and instructions are not used here.", { agent: sharing })}</p>`;
   if (conversation ? conversation.temporary : state.value.isTemporary)
     return html`<p class="banner is-quiet" role="note"><${Icon} name="clock" size=${16} />${t("Temporary chat: it is not remembered and doesn't use memory.")}</p>`;
   if (conversation?.memory !== "paused") return null;

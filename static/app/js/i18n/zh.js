@@ -457,7 +457,7 @@ export const sentences = {
   "Shared by agents": "智能体共享",
   "Shared by {agent}": "由 {agent} 共享",
   "Shared conversation": "分享的对话",
-  "Shared memory: what is remembered here is used in everybody's chats with {agent}. Your private memory and instructions are not used here.": "共享记忆：在这里记住的内容会用于所有人与 {agent} 的对话；这里不会使用你的私人记忆和指令。",
+  "Shared memory: everybody who talks to {agent} can see what is remembered here. Your private memory and instructions are not used here.": "共享记忆：所有与 {agent} 对话的人都能看到在这里记住的内容；这里不会使用你的私人记忆和指令。",
   "Share…": "分享…",
   "Shift+Enter always begins a new line.": "Shift+Enter 始终换行。",
   "Show all {n} folders": "显示全部 {n} 个文件夹",

@@ -82,7 +82,7 @@ def test_logs_of_operator_actions_do_not_name_a_deleted_account(
 def test_old_audit_events_are_deleted(alice: User) -> None:
     audit.record(AuditEvent.Kind.EXPORTED, user_id=alice.pk)
     assert audit.delete_old_events(now=clock.now()) == 0
-    assert audit.delete_old_events(now=clock.now() + audit.KEPT + timedelta(days=1)) == 1
+    assert audit.delete_old_events(now=clock.now() + audit.RETENTION + timedelta(days=1)) == 1
 
 
 def test_changes_by_operators_are_audited(admin_client: Client, admin_user: User, alice: User) -> None:

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.apps import apps
 from pytest_django.fixtures import Settings
 
-from chatapp.accounts.idempotency_keys import KEPT, delete_old_keys
+from chatapp.accounts.idempotency_keys import RETENTION, delete_old_keys
 from chatapp.accounts.models import ApiToken, IdempotencyKey, User
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
@@ -279,11 +279,11 @@ async def test_a_deleted_row_is_not_created_again(alice_program: Program) -> Non
 
 async def test_a_key_is_kept_for_a_day(alice_program: Program) -> None:
     made = await alice_program.post("conversations", headers=KEY)
-    await IdempotencyKey.objects.aupdate(created_at=clock.now() - KEPT - timedelta(seconds=1))
+    await IdempotencyKey.objects.aupdate(created_at=clock.now() - RETENTION - timedelta(seconds=1))
     other = await alice_program.post("conversations", headers=KEY)
     assert made.json()["id"] != other.json()["id"]
     assert await IdempotencyKey.objects.acount() == 1
-    await sync_to_async(delete_old_keys)(now=clock.now() + KEPT)
+    await sync_to_async(delete_old_keys)(now=clock.now() + RETENTION)
     assert not await IdempotencyKey.objects.aexists()
 
 

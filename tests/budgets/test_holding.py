@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from agents.errors import ModelError
 from agents.types import ModelRequest
 from chatapp.accounts.budgets import metering
-from chatapp.accounts.budgets.actions import KEPT, Amount, Hold, hold, release_expired, settle
+from chatapp.accounts.budgets.actions import RETENTION, Amount, Hold, hold, release_expired, settle
 from chatapp.accounts.budgets.admin import BudgetAdmin
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.selectors import spender_of
@@ -333,11 +333,11 @@ def test_deleting_budgets_locks_them_in_the_same_order_as_calls(set_budget: SetB
 def test_the_clean_up_deletes_periods_that_ended_months_ago(alice: User, set_budget: SetBudget) -> None:
     set_budget("every_user", tokens=1_000)
     set_budget("every_user", "month", tokens=10_000)
-    for days_ago in (0, KEPT.days, KEPT.days + 1, KEPT.days + 40):
+    for days_ago in (0, RETENTION.days, RETENTION.days + 1, RETENTION.days + 40):
         held = hold_of(alice, days_ahead=-days_ago)
         assert held is not None
         settle(spender=spender_of(alice.pk), held=held, used=ONE, now=clock.now())
-    kept_from = (clock.now() - KEPT).date()
+    kept_from = (clock.now() - RETENTION).date()
     assert BudgetPeriod.objects.filter(starts_on__lt=kept_from).count() >= 3
     clean_up()
     left = BudgetPeriod.objects.values_list("starts_on", flat=True)

@@ -105,7 +105,7 @@ def test_1_bootstrap_finds_the_window_and_merges_the_levels(loaded: str) -> None
 def test_the_command_lists_what_it_loaded_and_never_prints_a_key(loaded: str) -> None:
     assert "Created agent assistant: model deepseek-chat, summaries by qwen2.5:3b" in loaded
     assert "pressure_log, turn5_reminder" in loaded
-    assert "left out: modules, capabilities, execution.max_turns." in loaded
+    assert "not supported: modules, capabilities, execution.max_turns." in loaded
     assert KEY not in loaded
     config = ModelConfig.objects.get(model_id="deepseek-chat")
     assert KEY not in config.api_key_encrypted

@@ -129,7 +129,7 @@ async def test_the_offload_tool_reads_only_the_context_file_of_its_own_conversat
         found = await BUILT_IN["offloaded_page"].call({"reference": "context"}, caller)
         assert words in found.text
         elsewhere = ToolCaller(str(alice.pk), str(other.pk), "")
-        with pytest.raises(Exception, match="Nothing was offloaded in this conversation"):
+        with pytest.raises(Exception, match="Nothing is stored under this reference in this conversation"):
             await BUILT_IN["offloaded_page"].call({"reference": "context"}, elsewhere)
 
 

@@ -41,7 +41,7 @@ from agents.types import FinishReason
 from chatapp.accounts.budgets.values import Limit
 from chatapp.context.tools.registry import local_tools
 from chatapp.forgetting.actions.derived_texts import FORGOTTEN
-from chatapp.operations.translations import SAID, translate_sentence
+from chatapp.operations.translations import SENTENCE_CONTEXT, translate_sentence
 from chatapp.providers.presets import Preset, presets
 from chatapp.runs.actions.endings import INTERRUPTED
 from chatapp.runs.answer_ends import NOTHING_KEPT, describe_end
@@ -334,7 +334,7 @@ def texts_below() -> set[str]:
 
 
 def test_the_catalogue_has_no_unused_sentences_of_lower_packages() -> None:
-    for english, chinese in entries_of(SAID).items():
+    for english, chinese in entries_of(SENTENCE_CONTEXT).items():
         # Sentences of pydantic do not occur in our code.
         if not english.startswith(OF_PYDANTIC):
             assert english in texts_below(), english
@@ -359,7 +359,7 @@ def sentences_of(*files: str) -> set[str]:
 
 def hints_of(card: Preset) -> list[str]:
     """Return the hint as one text if the catalogue has it, else its sentences."""
-    return [card.hint] if card.hint in entries_of(SAID) else re.split(r"(?<=\.) ", card.hint)
+    return [card.hint] if card.hint in entries_of(SENTENCE_CONTEXT) else re.split(r"(?<=\.) ", card.hint)
 
 
 def test_results_of_checks_and_descriptions_in_the_panel_have_a_translation() -> None:
@@ -367,5 +367,5 @@ def test_results_of_checks_and_descriptions_in_the_panel_have_a_translation() ->
     said |= {field.description or "" for field in ContextPolicy.model_fields.values()}
     said |= {tool.spec.description for tool in local_tools().values()}
     said |= {text for card in presets("") for text in (card.what, card.key, *hints_of(card)) if text}
-    known = {text.rstrip(".") for text in entries_of(SAID)}
+    known = {text.rstrip(".") for text in entries_of(SENTENCE_CONTEXT)}
     assert sorted(text for text in said if text.rstrip(".") not in known) == []

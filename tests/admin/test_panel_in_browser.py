@@ -84,7 +84,7 @@ def test_the_first_day_of_an_operator(page: Page, service: Service) -> None:
         expect(page.locator("#result_list")).to_contain_text(done)
     expect(page.locator(".breadcrumbs")).to_have_text(re.compile(r"^\s*Home\s+›\s+Audit events\s*$"))
     subjects = page.locator("#nav-sidebar caption")
-    expect(subjects).to_have_text(["Models and agents", "People", "What happens"])
+    expect(subjects).to_have_text(["Models and agents", "People", "Activity"])
     page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_url(re.compile("/accounts/login/"))
 

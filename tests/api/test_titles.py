@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError, connection
 
 from agents.titles import READ_CHARS, read_title, title_request
 from chatapp.accounts.models import User
@@ -73,6 +74,28 @@ async def test_the_fast_model_names_a_conversation_once(
         await send(alice_program, conversation, "Und zurück?")
     assert not await in_database(waiting_titles)(clock.now())
     assert len([request for request in model_server.requests if request.body.get("model") == "fast"]) == 1
+
+
+async def test_a_title_is_retried_after_an_outage_of_the_database(
+    alice_program: Program, fast: ModelConfig, model_server: ModelServer
+) -> None:
+    def fail(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith('UPDATE "chatapp_conversation"'):
+            raise OperationalError("the connection is lost")
+        return execute(sql, *rest)
+
+    def write_during_outage() -> None:
+        with connection.execute_wrapper(fail):
+            write_title(UUID(conversation))
+
+    async with running_service():
+        conversation = await first_answer(alice_program, model_server)
+        with pytest.raises(OperationalError):
+            await in_database(write_during_outage)()
+        await TitleJob.objects.aupdate(lease_expires_at=clock.now())  # as after its lease
+        model_server.script(says(TITLE))
+        await work(conversation)
+        assert await title_of(alice_program, conversation) == TITLE
 
 
 async def test_no_title_is_written_without_a_fast_model_or_for_temporary_or_named_conversations(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.hooks import HookLevel
+from agents.loop.hooks import HookLevel
 
 EndStatus = Literal["complete", "stopped", "failed", "interrupted"]
 CompactState = Literal["started", "done", "failed", "undone"]

@@ -19,9 +19,10 @@ from uuid import UUID
 from websockets.sync.client import connect
 
 from agents.chat_models.dialect import guess_dialect, write_body
-from agents.context import AssembledContext, ContextInputs
+from agents.chat_models.wire import encode_body
+from agents.loop.react import CallFinished, run_react
 from agents.ports import RequestedCall, ToolUse
-from agents.react import CallFinished, run_react
+from agents.requests.context import AssembledContext, ContextInputs
 from agents.tools.protocol import ToolCaller, ToolOutput, ToolTraits
 from agents.types import (
     Finished,
@@ -34,13 +35,12 @@ from agents.types import (
     ToolCallDelta,
     ToolSpec,
 )
-from agents.wire import encode_body
 from benchmarks.stage import ModelProcess, model_server, prepared_database, running_service
-from chatapp.operations.database import in_database
-from memory.budget import TokenBudget
-from memory.policy import ContextPolicy
+from chatapp.operations.database.threads import in_database
 from memory.tokens import text_message
 from memory.types import Message, TextPart
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
 from tests.servers.service import Service
 
 WINDOW, OUTPUT = 128_000, 16_000

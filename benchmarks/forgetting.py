@@ -94,7 +94,7 @@ def measure(history: int, said: int, entries: int) -> Rows:
 def import_chat(user: Any, count: int, start: Any = None) -> Any:
     from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
-    from chatapp.operations.work_budget import UNBOUNDED
+    from chatapp.operations.database.work_budget import UNBOUNDED
     from chatapp.recall.actions.indexing import index_conversation
 
     start = start or clock.now() - timedelta(days=30)

@@ -40,7 +40,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
     from chatapp.forgetting.trash.actions import empty_trash
     from chatapp.forgetting.trash.services import clean_up_idle, move_to_trash, purge_due
     from chatapp.operations import clock
-    from chatapp.operations.work_budget import UNBOUNDED
+    from chatapp.operations.database.work_budget import UNBOUNDED
     from chatapp.recall.actions.indexing import index_conversation
 
     chance = random.Random(5)

@@ -166,7 +166,7 @@ def copy_row(row: Any, count: int, numbers: str = "", values: Any = (), **column
 
 def _ordered_key(is_postgres: bool) -> str:
     """Return the SQL of a key that is greater than all earlier ones, like the service's keys."""
-    from chatapp.operations.ids import new_id
+    from chatapp.operations.database.ids import new_id
 
     first = int(new_id().hex[:16], 16)
     if is_postgres:
@@ -193,6 +193,6 @@ def _table(model: Any) -> str:
 
 
 def _key(row: Any) -> Any:
-    from chatapp.operations.statements import as_stored
+    from chatapp.operations.database.statements import as_stored
 
     return as_stored(row.pk)

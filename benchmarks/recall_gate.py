@@ -56,7 +56,7 @@ def _count(told: Counter[str], what: str, tokens: int) -> None:
 def _recalled_tokens(user_id: Any, question: str) -> int:
     from chatapp.operations import clock
     from chatapp.recall.turn_recall import recall_for
-    from memory.ranking import RecallSize
+    from memory.recall.ranking import RecallSize
 
     room = RecallSize(ROOM_TOKENS, 4 * ROOM_TOKENS)
     return sum(

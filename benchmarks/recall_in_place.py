@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from agents.wire import write_messages
+from agents.chat_models.wire import write_messages
 from benchmarks.recall_data import Asked, History, chained, read_conversations, read_people, said_in
 from benchmarks.stage import prepared_database
-from memory import view
+from memory.window import view
 
 RECALLING_QUESTIONS = view.RECALLING_QUESTIONS
 DATA = Path("../shared/data/recall_dev.json")

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from memory.languages import fold_text
-from memory.terms import STOP_WORDS
+from memory.language.languages import fold_text
+from memory.language.terms import STOP_WORDS
 from tests.servers.embeddings_server import EmbeddingsServer
 
 MODEL = "hashed-letters"

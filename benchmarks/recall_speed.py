@@ -110,7 +110,7 @@ def index(conversation_id: Any) -> None:
 def recaller(user: Any, budget: int) -> Callable[[str], object]:
     from chatapp.operations import clock
     from chatapp.recall.turn_recall import recall_for
-    from memory.ranking import RecallSize
+    from memory.recall.ranking import RecallSize
 
     room = RecallSize(budget, 4 * budget)
     return lambda question: recall_for(user_id=user.pk, question=question, now=clock.now(), room=room)

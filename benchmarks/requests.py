@@ -27,7 +27,7 @@ from tests.servers.waiting import reserve_port
 ADDRESSES = ("/healthz", "/api/v1/me", "/api/v1/models", "/api/v1/conversations")
 SERVE = """
 import runpy, sys
-from chatapp.operations.sqlite3 import base
+from chatapp.operations.database.sqlite3 import base
 base.MOST_KEPT = {kept}
 sys.argv = ["manage.py", "serve", "--port", "{port}"]
 runpy.run_path("manage.py", run_name="__main__")

@@ -68,7 +68,7 @@ async def take_turns(meter: Meter, turns: int) -> float:
     from chatapp.accounts.models import User
     from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock
-    from chatapp.operations.database import in_database, in_writer
+    from chatapp.operations.database.threads import in_database, in_writer
     from chatapp.realtime.hub import hub
     from chatapp.runs import runner
     from chatapp.runs.actions.sending import NewMessage, send_message
@@ -129,7 +129,7 @@ def main() -> None:
     with ModelServer(default=Behaviour(tokens=100)) as model:
         environment = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none", "LLM_MODEL": "test-model"}
         with prepared_database(asked.database, environment):
-            from chatapp.operations import database
+            from chatapp.operations.database import threads as database
             from chatapp.providers.actions import ensure_first_model
 
             ensure_first_model()

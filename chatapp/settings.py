@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 
-from agents.hooks import read_hooks
-from chatapp.operations import environment as env
-from chatapp.operations.mail_settings import mail
+from agents.loop.hooks import read_hooks
+from chatapp.operations.configuration import environment as env
+from chatapp.operations.configuration.mail_settings import mail
 from memory.bounds import MAX_RETENTION_DAYS, MAX_TOKENS
-from memory.policy import check_written
+from memory.window.policy import check_written
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DAY_S = 86_400
@@ -154,7 +154,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):
-    _database["ENGINE"] = "chatapp.operations.sqlite3"
+    _database["ENGINE"] = "chatapp.operations.database.sqlite3"
     # DEFERRED, the default, upgrades its lock in mid-transaction and fails with "database is locked".
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
@@ -166,7 +166,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     _database["CONN_MAX_AGE"] = 0  # our backend keeps connections open
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads cannot share :memory:
 else:
-    from chatapp.operations import postgresql  # slow to import, and not used with SQLite
+    from chatapp.operations.database import postgresql
 
     _database["OPTIONS"] = {
         **postgresql.PARAMETERS,
@@ -204,7 +204,7 @@ CACHES = {
             "OPTIONS": {"MAX_ENTRIES": 100_000},
         }
         if EMBEDDED
-        else {"BACKEND": "chatapp.operations.cache.SharedCache", "LOCATION": REDIS_URL}
+        else {"BACKEND": "chatapp.operations.caching.cache.SharedCache", "LOCATION": REDIS_URL}
     )
 }
 
@@ -219,7 +219,7 @@ CELERY_TASK_IGNORE_RESULT = True
 # Prefetched tasks would wait behind a long task while other workers are idle.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
-CELERY_BEAT_SCHEDULER = "chatapp.operations.beat:SteadyScheduler"
+CELERY_BEAT_SCHEDULER = "chatapp.operations.workers.beat:SteadyScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 # Without an expiry, these tasks would pile up while no worker runs. The latest one finds all the work.
 CELERY_BEAT_SCHEDULE = {
@@ -269,7 +269,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "chatapp.operations.security_headers.content_security_policy",
+    "chatapp.operations.http.security_headers.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -294,7 +294,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "chatapp.operations.views.product_context",
-                "chatapp.operations.frontend.front_end_context",
+                "chatapp.operations.http.frontend.front_end_context",
             ],
             "libraries": {"translations": "chatapp.operations.translations"},
         },
@@ -384,7 +384,7 @@ STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "chatapp.operations.frontend.HashedStaticFiles",
+        "BACKEND": "chatapp.operations.http.frontend.HashedStaticFiles",
         # Static files are public, and a web server of another account may serve them.
         "OPTIONS": {"file_permissions_mode": 0o644, "directory_permissions_mode": 0o755},
     },
@@ -393,8 +393,8 @@ NODE_MODULES_DIR = BASE_DIR / "static" / "node_modules"
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "chatapp.operations.frontend.NodeModulesFinder",
-    "chatapp.operations.frontend.BundleFinder",
+    "chatapp.operations.http.frontend.NodeModulesFinder",
+    "chatapp.operations.http.frontend.BundleFinder",
 ]
 
 _secure = PUBLIC_URL.startswith("https://")
@@ -421,11 +421,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "chatapp.operations.logs.build_formatter", "is_json": LOG_FORMAT == "json"}
+        "line": {"()": "chatapp.operations.monitoring.logs.build_formatter", "is_json": LOG_FORMAT == "json"}
     },
     "filters": {
-        "outages": {"()": "chatapp.operations.logs.OutageLines"},
-        "answers": {"()": "chatapp.operations.logs.ResponseLevelFilter"},
+        "outages": {"()": "chatapp.operations.monitoring.logs.OutageLines"},
+        "answers": {"()": "chatapp.operations.monitoring.logs.ResponseLevelFilter"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["outages"]}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},

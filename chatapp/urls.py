@@ -27,8 +27,9 @@ from chatapp.files import api as files
 from chatapp.forgetting import api as forgetting
 from chatapp.forgetting.trash import api as trash
 from chatapp.long_term.api import days, entries, profile, settings, shared, stats
-from chatapp.operations import health, views
+from chatapp.operations import views
 from chatapp.operations.http.api import api_urlpatterns, build_api
+from chatapp.operations.monitoring import health
 from chatapp.providers import api as providers
 from chatapp.realtime.api import events
 from chatapp.recall import api as recall

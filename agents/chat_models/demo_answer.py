@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from agents.chat_models.demo_tools import describe_calls, split_calls
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
-from memory.sentences import split_sentences
+from memory.language.sentences import split_sentences
 from memory.tokens import total_tokens
-from memory.truncate import whole_end
 from memory.types import ImagePart, Message
+from memory.window.truncate import whole_end
 
 INTRODUCTION = (
     "I am the **Demo model**: not a language model, but a small program that shows this chat at work without a key. "

@@ -14,14 +14,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agents.chat_models.demo_answer import split_words, write_answer
 from agents.chat_models.demo_tools import write_tool_call
+from agents.chat_models.usage import OutputText, estimate_usage
+from agents.chat_models.wire import encode_body, write_request
 from agents.plan.choosing import split_parts
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, REQUEST_LEAD, RESULTS_MARK, STEP_MARK
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
-from agents.usage import OutputText, estimate_usage
-from agents.wire import encode_body, write_request
-from memory.extractive import extract_summary
-from memory.summary import bounded_summary
-from memory.summary_prompts import CLOSING
+from memory.compaction.extractive import extract_summary
+from memory.compaction.summary import bounded_summary
+from memory.compaction.summary_prompts import CLOSING
 from memory.tokens import estimate_text, text_message
 from memory.types import Message, Role
 
@@ -89,7 +89,7 @@ def _read_fenced(text: str, tag: str) -> str:
 
 
 def _read_transcript(text: str) -> list[Message]:
-    """Return the messages of a transcript written by memory.transcript."""
+    """Return the messages of a transcript written by memory.compaction.transcript."""
     messages: list[Message] = []
     for paragraph in text.split("\n\n"):
         speaker, colon, words = paragraph.partition(": ")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from agents.overflow import find_output_limit
+from agents.chat_models.overflow import find_output_limit
+from agents.chat_models.wire import write_request
 from agents.types import ModelEndpoint, ModelRequest, WireStyle
-from agents.wire import write_request
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 

@@ -19,9 +19,9 @@ import httpx2
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.chat_models.dialect import OPENAI_ADDRESS
+from agents.chat_models.error_mapping import describe_error, map_error, redact_words
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
-from agents.error_mapping import describe_error, map_error, redact_words
 from agents.errors import ModelError, ModelErrorCategory
 from agents.guarded_http import tls_context
 from agents.libraries import Library

@@ -11,6 +11,7 @@ import httpx2
 
 from agents.chat_models.dialect import Dialect, adapt_dialect, guess_dialect, write_body
 from agents.chat_models.echoed_request import strip_echoed_request
+from agents.chat_models.error_mapping import read_error_text, redact_words
 from agents.chat_models.openai_client import (
     RefusedError,
     import_sdk,
@@ -18,15 +19,14 @@ from agents.chat_models.openai_client import (
     read_body,
     read_chunk,
 )
+from agents.chat_models.overflow import find_overflow
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
-from agents.error_mapping import read_error_text, redact_words
+from agents.chat_models.usage import OutputBounds, OutputText, estimate_usage
+from agents.chat_models.wire import encode_body
 from agents.errors import ModelError
-from agents.overflow import find_overflow
 from agents.ticks import ticks
 from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
-from agents.usage import OutputBounds, OutputText, estimate_usage
-from agents.wire import encode_body
 
 log = logging.getLogger(__name__)
 

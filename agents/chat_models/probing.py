@@ -9,12 +9,12 @@ from typing import Any
 import httpx2
 
 from agents.chat_models.dialect import OPENAI_ADDRESS
+from agents.chat_models.error_mapping import describe_error
 from agents.chat_models.openai_client import fetch_models
 from agents.chat_models.openai_model import OpenAIModel
-from agents.error_mapping import describe_error
+from agents.chat_models.overflow import LARGEST_WINDOW
 from agents.errors import ModelError
 from agents.guarded_http import ForbiddenHost, check_own_address
-from agents.overflow import LARGEST_WINDOW
 from agents.types import (
     Finished,
     ListedModel,

@@ -24,7 +24,7 @@ from agents.types import (
     ToolSpec,
     ToolsPrompted,
 )
-from memory.summary import fence
+from memory.compaction.summary import fence
 from memory.tokens import text_message, with_parts
 from memory.types import ImagePart, Message, Part, TextPart
 

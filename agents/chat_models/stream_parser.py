@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from agents.error_mapping import describe_error, is_html, map_error
+from agents.chat_models.error_mapping import describe_error, is_html, map_error
 from agents.errors import ModelError
 from agents.types import (
     LIMIT_REASONS,

@@ -9,23 +9,23 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from agents.context import AssembledContext, ContextInputs
+from agents.background.summarise import Summariser, SummaryResult
 from agents.errors import ModelError
+from agents.loop.react import AgentStep, CallFinished, run_react
 from agents.plan.prompts import ANALYST_MARK, dependency_messages, step_prompt
 from agents.plan.scheduler import StepFailed
 from agents.plan.steps import ANALYST, DEPENDENCY_CHARS, PLANNER, PlanStep
 from agents.ports import ToolUse
-from agents.react import AgentStep, CallFinished, run_react
-from agents.summarise import Summariser, SummaryResult
+from agents.requests.context import AssembledContext, ContextInputs
 from agents.text import storable_text
 from agents.types import ChatModel, TextDelta
-from memory.budget import TokenBudget
+from memory.compaction.summary_prompts import Hint
 from memory.errors import ContextError
-from memory.policy import ContextPolicy
-from memory.summary_prompts import Hint
 from memory.tokens import Calibration, text_message, total_tokens
-from memory.truncate import cut_middle
 from memory.types import Message
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
+from memory.window.truncate import cut_middle
 
 EMPTY = "The model answered with nothing."
 EXTRACT_LEAD = "[An extract: the sentences that carry facts, word for word.]"

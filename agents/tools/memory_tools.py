@@ -12,7 +12,7 @@ from pydantic import Field
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import ToolSpec
-from memory.neutral_text import quote_speaker_lines
+from memory.language.neutral_text import quote_speaker_lines
 
 HIT_CHARS = 1_000
 MAX_AROUND = 20

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import regex
 from pydantic import Field
 
-from agents.tool_results import fits
+from agents.loop.tool_results import fits
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import (
     ResultLimit,

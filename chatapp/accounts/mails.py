@@ -6,7 +6,7 @@ import logging
 
 from django.core.mail import send_mail
 
-from chatapp.operations.changeable_settings import has_mail, mail_connection, mail_sender
+from chatapp.operations.configuration.changeable_settings import has_mail, mail_connection, mail_sender
 
 log = logging.getLogger(__name__)
 

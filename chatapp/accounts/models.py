@@ -12,7 +12,7 @@ from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy
 
 from chatapp.operations.clock import zone_named
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from memory.bounds import MAX_PASSWORD_CHARS
 
 

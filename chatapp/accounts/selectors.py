@@ -20,8 +20,8 @@ from django.utils.crypto import constant_time_compare
 
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.operations import clock
-from chatapp.operations.access import find_row, parse_id
-from chatapp.operations.statements import columns_of, read_models, table_name
+from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.database.statements import columns_of, read_models, table_name
 
 SCOPES = ("chat", "read", "memory", "admin")
 SessionStore: Any = import_module(settings.SESSION_ENGINE).SessionStore

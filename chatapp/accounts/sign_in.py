@@ -30,12 +30,17 @@ from chatapp.accounts.guessing import count_guess, remember_browser
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import owners_of
-from chatapp.operations import audit
-from chatapp.operations.changeable_settings import current, has_mail, mail_connection, mail_sender
+from chatapp.operations.configuration.changeable_settings import (
+    current,
+    has_mail,
+    mail_connection,
+    mail_sender,
+)
+from chatapp.operations.configuration.environment import source_of
 from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
-from chatapp.operations.environment import source_of
 from chatapp.operations.errors import NotFound
 from chatapp.operations.models import AuditEvent
+from chatapp.operations.monitoring import audit
 from memory.bounds import MAX_PASSWORD_CHARS
 
 log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from chatapp.accounts.actions import delete_unconfirmed_claims, set_groups_by_na
 from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import owners_of, proven_owner
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 
 log = logging.getLogger(__name__)
 

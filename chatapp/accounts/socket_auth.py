@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http.request import validate_host
 
 from chatapp.accounts.selectors import find_token, scopes_of
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 
 PAGE_SCHEMES = {"ws": "http", "wss": "https"}
 

@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from agents.agent_file import ADDRESSES, AgentFile, AgentProfile, Brain
-from agents.hooks import Hook, write_hooks
-from agents.mcp import McpToolFacts
+from agents.loop.hooks import Hook, write_hooks
+from agents.presets.agent_file import ADDRESSES, AgentFile, AgentProfile, Brain
+from agents.tools.mcp import McpToolFacts
 from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.agent_presets.hook_actions import check_hooks
@@ -23,10 +23,11 @@ from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
 from chatapp.agent_presets.selectors import listing_fingerprint
 from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.models import Conversation
-from chatapp.operations import encryption, jobs
-from chatapp.operations.access import find_row
-from chatapp.operations.changeable_settings import current
+from chatapp.operations import encryption
+from chatapp.operations.configuration.changeable_settings import current
+from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.workers import jobs
 from chatapp.providers.actions import free_name, key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpResponse
 from ninja import Status
 
-from agents.presets import Preset, PresetError, read_preset, write_preset
-from agents.yaml_text import PlaceError, YamlError, read_yaml
+from agents.presets.exchange import Preset, PresetError, read_preset, write_preset
+from agents.presets.yaml_text import PlaceError, YamlError, read_yaml
 from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User

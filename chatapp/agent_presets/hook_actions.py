@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction, write_hooks
+from agents.loop.hooks import CompactContext, Hook, InjectMessage, ModuleAction, write_hooks
 from agents.text import is_storable
 from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import InvalidInput

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.mcp import McpEndpoint, McpListing, McpProblem, McpTool, list_tools, offer_tools
+from agents.tools.mcp import McpEndpoint, McpListing, McpProblem, McpTool, list_tools, offer_tools
 from chatapp.agent_presets.actions import claim_listing, record_problem, record_tools
 from chatapp.agent_presets.models import McpServer
 from chatapp.agent_presets.selectors import listed_facts, waiting_tools

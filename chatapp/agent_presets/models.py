@@ -7,7 +7,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.utils.translation import gettext_lazy
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from chatapp.providers.models import endpoint_address
 
 
@@ -72,7 +72,7 @@ class McpServer(models.Model):
 
 
 class DeploymentHook(models.Model):
-    """A hook of every conversation. `declaration` has the format of `agents.hooks`; `hook_id` is its id."""
+    """A hook of every conversation. `declaration` has the format of `agents.loop.hooks`; `hook_id` is its id."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     hook_id = models.CharField(max_length=100, unique=True)
@@ -89,7 +89,7 @@ class DeploymentHook(models.Model):
 
 
 class Agent(models.Model):
-    """`hooks` have the format of `agents.hooks`; `context_policy` overrides the model's, field by field.
+    """`hooks` have the format of `agents.loop.hooks`; `context_policy` overrides the model's, field by field.
 
     Without an `owner`, an operator made the agent for everybody; otherwise it is that user's own.
     """

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agents.plan.choosing import WantedMode
-from agents.presets import Greeting, Preset, Prompt, ServerNames, ToolNames
+from agents.presets.exchange import Greeting, Preset, Prompt, ServerNames, ToolNames
+from agents.presets.yaml_text import MAX_YAML_CHARS
 from agents.tools.protocol import Tool as AgentTool
-from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.agent_presets import models
 from chatapp.operations.http.schemas import Body, Name, PolicyFields, Shape
 from memory.bounds import MAX_HOOKS, Id, Seconds, Temperature

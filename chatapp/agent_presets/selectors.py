@@ -11,11 +11,11 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
-from agents.mcp import McpToolFacts, changed_tools
+from agents.tools.mcp import McpToolFacts, changed_tools
 from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
-from chatapp.operations.editions import cached
+from chatapp.operations.caching.editions import cached
 from chatapp.operations.errors import NotFound
 
 

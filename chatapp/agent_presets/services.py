@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from agents.presets import Preset, PresetError, make_preset, write_preset
+from agents.presets.exchange import Preset, PresetError, make_preset, write_preset
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import AgentValues
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.agent_presets.selectors import servers_by_name
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, default_model
 from memory.errors import PolicyError
-from memory.policy import ContextPolicy, check_user_fields, check_written
+from memory.window.policy import ContextPolicy, check_user_fields, check_written
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from celery import shared_task
 from chatapp.agent_presets.actions import LIST_AGAIN_AFTER
 from chatapp.agent_presets.mcp_servers import refresh_server
 from chatapp.agent_presets.selectors import servers_to_list
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 
 @shared_task

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from agents.context import AssembledContext
-from agents.summarise import SummaryResult, extract_fallback, summarise
+from agents.background.summarise import SummaryResult, extract_fallback, summarise
+from agents.requests.context import AssembledContext
 from agents.types import TokenUsage
 from chatapp.compaction.actions.compactions import (
     claim_compaction,
@@ -39,10 +39,10 @@ from chatapp.compaction.work import CompactionWork, finished_summary, read_new_w
 from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
-from chatapp.operations.database import OUTAGE_ERRORS, in_database, retry_on_outage
+from chatapp.operations.database.ids import name_process
+from chatapp.operations.database.threads import OUTAGE_ERRORS, in_database, retry_on_outage
 from chatapp.operations.errors import UNEXPECTED, LeaseLost
-from chatapp.operations.ids import name_process
-from chatapp.operations.separate_loop import run_in_separate_loop
+from chatapp.operations.serving.separate_loop import run_in_separate_loop
 from chatapp.providers.actions import note_named_window, record_made_calls
 from chatapp.providers.chat_models import chat_model_for
 from memory.tokens import estimate_text

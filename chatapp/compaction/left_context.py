@@ -10,8 +10,8 @@ from chatapp.compaction.actions.compactions import mark_context_kept, note_conte
 from chatapp.compaction.selectors import compaction_to_keep, may_be_kept_already, span_messages
 from chatapp.files.offloads import kept_ids, offloader
 from chatapp.operations import clock
+from chatapp.operations.database.forgetting_counts import read_forgetting_count
 from chatapp.operations.errors import NotFound, ReadForgotten
-from chatapp.operations.forgetting_counts import read_forgetting_count
 
 log = logging.getLogger(__name__)
 

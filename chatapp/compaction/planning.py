@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from agents.context import AssembledContext
-from agents.usage import count_tools
+from agents.chat_models.usage import count_tools
+from agents.requests.context import AssembledContext
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import measure_span, turns_since_compaction, was_undone
 from chatapp.context.assembly import LoadedContext, load_context
@@ -17,7 +17,7 @@ from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, fast_model_of, model_of
-from memory.compaction import CompactionPlan, PlanInputs, plan_span
+from memory.compaction.planning import CompactionPlan, PlanInputs, plan_span
 from memory.errors import ContextError
 from memory.tokens import text_message
 from memory.types import Message

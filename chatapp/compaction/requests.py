@@ -20,7 +20,7 @@ from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import rules_for
 from chatapp.conversations.access import accessible_conversation
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import Conflict
 from chatapp.providers.selectors import model_of
 from memory.strategies.registry import strategy_named

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from agents.summarise import SummaryResult
+from agents.background.summarise import SummaryResult
 from agents.types import TokenUsage
 from chatapp.compaction.actions.rewrites import complete_rewrite, end_rewrite, postpone_rewrite
 from chatapp.compaction.compactor import ask_for_summary
@@ -19,8 +19,8 @@ from chatapp.compaction.values import CompactionLease
 from chatapp.compaction.work import CompactionWork, learned_from, read_work
 from chatapp.long_term import files
 from chatapp.operations import clock
+from chatapp.operations.database.forgetting_counts import read_forgetting_count
 from chatapp.operations.errors import NotFound
-from chatapp.operations.forgetting_counts import read_forgetting_count
 from memory.errors import PolicyError
 
 log = logging.getLogger(__name__)

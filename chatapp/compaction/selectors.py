@@ -17,8 +17,8 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.branches import visible_compactions, visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Branch, Conversation, Message
-from chatapp.operations.access import find_row, parse_id
-from chatapp.operations.leases import is_overdue
+from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.workers.leases import is_overdue
 from chatapp.runs.models import Run
 from memory.types import Message as MessageValue
 

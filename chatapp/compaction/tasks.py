@@ -9,7 +9,7 @@ from celery import shared_task
 
 from chatapp.compaction import compactor, left_context, rewriting
 from chatapp.compaction.selectors import compactions_to_keep, quiet_conversations, waiting_compactions
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 
 @shared_task

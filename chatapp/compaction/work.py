@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from agents.context import tool_notes
-from agents.summarise import SummaryResult
+from agents.background.summarise import SummaryResult
+from agents.requests.context import tool_notes
 from agents.types import TokenUsage
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import Spender
@@ -23,12 +23,12 @@ from chatapp.operations.clock import in_zone
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import CallUsage, priced_call
-from memory.cut import summary_limit
-from memory.new_sentences import Learned
-from memory.policy import ContextPolicy
-from memory.reminder import list_achieved, reminder_message, write_reminder
+from memory.compaction.reminder import list_achieved, reminder_message, write_reminder
+from memory.long_term.new_sentences import Learned
 from memory.tokens import total_tokens
 from memory.types import Message
+from memory.window.cut import summary_limit
+from memory.window.policy import ContextPolicy
 
 
 @dataclass(frozen=True, slots=True)

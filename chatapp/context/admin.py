@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from chatapp.operations.admin.fields import Guide, Part, YamlField
 from chatapp.operations.translations import translate_sentence
 from memory.errors import PolicyError
-from memory.policy import ContextPolicy, EffectivePolicy, check_written
+from memory.window.policy import ContextPolicy, EffectivePolicy, check_written
 
 OF_SEVERAL_LINES = {"summary_schema", "summary_template", "compact_prompt"}
 KINDS: dict[str, Literal["number", "text", "flag"]] = {

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
+from agents.requests.context import AssembledContext, ContextInputs
 from agents.tools.protocol import Tool
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import Spender
@@ -23,10 +23,10 @@ from chatapp.files.selectors import files_of_folder
 from chatapp.long_term.selectors.profile import profile_text
 from chatapp.providers.models import ModelConfig
 from memory.errors import ContextError
-from memory.loading import LoadLimits
-from memory.profile import profile_message
+from memory.long_term.profile import profile_message
 from memory.tokens import text_message
 from memory.types import Message
+from memory.window.loading import LoadLimits
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from agents.context import AssembledContext, Piece
+from agents.requests.context import AssembledContext, Piece
 from chatapp.accounts.models import User
 from chatapp.compaction.planning import summary_model_of
 from chatapp.compaction.schemas import compaction_shape

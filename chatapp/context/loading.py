@@ -20,13 +20,20 @@ from chatapp.conversations.branches import (
 )
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, MESSAGE_SQL, messages_from_columns
 from chatapp.conversations.models import Branch, Message
-from chatapp.operations.statements import execute
+from chatapp.operations.database.statements import execute
 from memory import types
-from memory.loading import NOTHING_LEFT_OUT, LeftOut, LoadLimits, StoredSize, choose_start, sample_positions
 from memory.tokens import total_tokens
-from memory.truncate import PINNED_SHARE
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
+from memory.window.loading import (
+    NOTHING_LEFT_OUT,
+    LeftOut,
+    LoadLimits,
+    StoredSize,
+    choose_start,
+    sample_positions,
+)
+from memory.window.truncate import PINNED_SHARE
 
 
 def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:

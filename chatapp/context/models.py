@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 
 class SentRequest(models.Model):
@@ -29,7 +29,8 @@ class RequestText(models.Model):
     """A text that requests of one conversation contain and that is not a stored message as it is: a system prompt, a
     summary, recalled text, a message that was cut. `sha256` is the hash of the text. `content` is a JSON list of its
     segments, each either text that is stored nowhere else or [key, start, end] of a text in another row (see
-    `agents.references`, `chatapp.context.sources`). If it is deleted, the request still shows that it was there."""
+    `agents.requests.references`, `chatapp.context.sources`). If it is deleted, the request still shows that it was
+    there."""
 
     conversation = models.ForeignKey(
         "chatapp.Conversation", on_delete=models.CASCADE, related_name="request_texts"

@@ -8,15 +8,16 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.hooks import EffectiveHooks, Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
+from agents.loop.hooks import EffectiveHooks, Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.selectors import deployment_hooks, usable_agent
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of, named_window, resolve_budget_inputs
-from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
-from memory.policy import (
+from memory.tokens import Calibration
+from memory.window.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
+from memory.window.policy import (
     ContextPolicy,
     EffectivePolicy,
     check_user_fields,
@@ -24,7 +25,6 @@ from memory.policy import (
     merge_policies,
     within_bounds,
 )
-from memory.tokens import Calibration
 
 
 @dataclass(frozen=True, slots=True)

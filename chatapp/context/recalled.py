@@ -13,22 +13,22 @@ from datetime import datetime, tzinfo
 from itertools import groupby
 from uuid import UUID
 
-from agents.context import AssembledContext
 from agents.events import RecalledItem
+from agents.requests.context import AssembledContext
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.recalled_earlier import recalled_earlier
 from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.long_term.selectors.scopes import memory_access_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.clock import in_zone
-from chatapp.operations.database import OUTAGE_ERRORS
+from chatapp.operations.database.threads import OUTAGE_ERRORS
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from chatapp.recall.turn_recall import NO_CONTEXT, InContext, Newer, RecalledTurn, recall_for
-from memory.ranking import RecallSize
-from memory.summary import fence
+from memory.compaction.summary import fence
+from memory.long_term.tombstones import Tombstones
+from memory.recall.ranking import RecallSize
 from memory.tokens import text_message, total_tokens
-from memory.tombstones import Tombstones
 from memory.types import Message
 
 log = logging.getLogger(__name__)

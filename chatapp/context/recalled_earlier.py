@@ -17,12 +17,12 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.scopes import shared_entries
 from chatapp.operations.clock import in_zone
-from chatapp.operations.statements import as_key, execute, placeholders
+from chatapp.operations.database.statements import as_key, execute, placeholders
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.turn_recall import InContext, Newer, RecalledTurn, describe_found
-from memory.turns import starts_turn
 from memory.types import Message
-from memory.view import View
+from memory.window.turns import starts_turn
+from memory.window.view import View
 
 _ROWS = """
     SELECT run.question_id, CAST(run.created_at AS text), answer.branch_id, answer.position,

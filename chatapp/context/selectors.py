@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from agents.manifest import (
+from agents.requests.manifest import (
     Manifest,
     OwnText,
     ShownPiece,
@@ -20,7 +20,7 @@ from agents.manifest import (
     rebuild_body,
     show_pieces,
 )
-from agents.references import keys_in, read_references
+from agents.requests.references import keys_in, read_references
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.context.schemas import request_shape
 from chatapp.context.sources import source_texts

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
-from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.database.access import find_row, parse_id
 
 
 def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:

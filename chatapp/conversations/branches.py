@@ -10,7 +10,7 @@ from django.db.models import Max, Q, QuerySet, Sum
 
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch, Message
-from chatapp.operations.statements import columns_of, read_models
+from chatapp.operations.database.statements import columns_of, read_models
 
 
 def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:

@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext, ngettext
 
 from chatapp.agent_presets.models import Agent
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from memory.bounds import MAX_RETENTION_DAYS
 
 TEMPORARY_DAYS = 30

@@ -15,7 +15,7 @@ from django.dispatch import receiver
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Conversation, Folder
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import lock_rows
+from chatapp.operations.database.access import lock_rows
 from chatapp.providers.models import ModelConfig
 from chatapp.recall.models import SearchOwner
 

@@ -15,7 +15,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
-from chatapp.operations.access import lock_rows
+from chatapp.operations.database.access import lock_rows
 from chatapp.operations.errors import Conflict, NotFound
 
 

@@ -19,10 +19,10 @@ from chatapp.files.selectors import accessible_attachments, accessible_offload
 from chatapp.forgetting.services import delete_file
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import NotFound
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Moment, Shape, answers
-from chatapp.operations.text import normalize_text
 from memory.bounds import Position
 
 files_router = Router(tags=["files"])

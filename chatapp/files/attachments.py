@@ -21,10 +21,10 @@ from chatapp.files import selectors as file_selectors
 from chatapp.files.documents import read_document
 from chatapp.files.images import clean_image
 from chatapp.files.models import Attachment
-from chatapp.operations.database import retry_on_outage
-from chatapp.operations.durable_files import replace_file
+from chatapp.operations.database.schema_version import database_made_at
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound, TooLarge
-from chatapp.operations.schema_version import database_made_at
+from chatapp.operations.storage.durable_files import replace_file
 
 KEEP_UNUSED = timedelta(hours=24)
 ARCHIVED_AT_ONCE = 500

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.files.text_encodings import decode_text
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.zip_files import open_zip_file
+from chatapp.operations.storage.zip_files import open_zip_file
 
 # RIFF begins WebP, but also sound files, which the image reader refuses.
 _IMAGE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")

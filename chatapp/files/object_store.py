@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agents.libraries import Library
-from chatapp.operations.durable_files import append_lines, replace_file, sync_folder
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.storage.durable_files import append_lines, replace_file, sync_folder
 
 if TYPE_CHECKING:
     import obstore

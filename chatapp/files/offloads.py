@@ -31,10 +31,10 @@ from chatapp.files.models import Offload
 from chatapp.files.object_store import BucketStore, DiskStore, ObjectStore, failures
 from chatapp.files.selectors import known_offload_names, offload_of
 from chatapp.operations import clock
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.schema_version import database_made_at
 from chatapp.operations.errors import NotFound, Unavailable
-from chatapp.operations.ids import new_id
-from chatapp.operations.schema_version import database_made_at
 from memory.protocols import Offloader
 from memory.types import Message, ToolResultPart
 

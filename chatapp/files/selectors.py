@@ -12,7 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Folder
 from chatapp.files.models import Attachment, Offload
-from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.database.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
 
 Links = Attachment.messages.through

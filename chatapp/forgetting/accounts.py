@@ -17,7 +17,7 @@ from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.removing import Removing, work_on
 from chatapp.forgetting.services import remove_leftovers
 from chatapp.long_term.files import user_folder
-from chatapp.operations.work_budget import PIECE, UNBOUNDED, delete_some
+from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, delete_some
 
 
 def delete_account(user: User, *, now: datetime) -> None:

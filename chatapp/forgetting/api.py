@@ -30,7 +30,7 @@ from chatapp.forgetting.services import (
 )
 from chatapp.long_term.actions.tombstones import lift_tombstones
 from chatapp.operations import clock
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Substr
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 WORD_BYTES = 8
 """The size of one word in `Tombstone.words`."""
@@ -38,9 +38,10 @@ class ForgetReceipt(models.Model):
 
 
 class Tombstone(models.Model):
-    """A forgotten sentence as a keyed fingerprint (see `memory.tombstones`). `words` holds packed int64 values.
+    """A forgotten sentence as a keyed fingerprint (see `memory.long_term.tombstones`).
 
-    It is deleted when the user asks to remember the sentence, unless it is `for_good`.
+    `words` holds packed int64 values. The row is deleted when the user asks to remember the sentence, unless it is
+    `for_good`.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

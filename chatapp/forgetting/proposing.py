@@ -17,12 +17,12 @@ from chatapp.forgetting.selectors.forgotten import accessible_proposal, proposed
 from chatapp.forgetting.services import forget_chosen
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.errors import InvalidInput
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.user_search import search_memory
-from memory.memory_requests import is_for_good, read_forget_request
-from memory.sentences import split_sentences
+from memory.language.sentences import split_sentences
+from memory.long_term.memory_requests import is_for_good, read_forget_request
 
 LOOKED_AT = 40
 LEAST_SHARE = 0.6

@@ -32,8 +32,8 @@ from chatapp.forgetting.actions.removals import (
 )
 from chatapp.forgetting.models import ForgetProposal, Removal
 from chatapp.forgetting.selectors.forgotten import has_abandoned_index
-from chatapp.operations import jobs
-from chatapp.operations.work_budget import UNBOUNDED, Budget, Pace, PacedTransactions
+from chatapp.operations.database.work_budget import UNBOUNDED, Budget, Pace, PacedTransactions
+from chatapp.operations.workers import jobs
 from chatapp.recall.actions.removal import (
     RemovedDocuments,
     clean_postings,

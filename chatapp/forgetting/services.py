@@ -32,9 +32,9 @@ from chatapp.forgetting.trash.selectors import trashed_with_words_of
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
+from chatapp.operations.database.journal import truncate_journal
+from chatapp.operations.database.work_budget import IN_REQUEST, IN_WORKER, Pace
 from chatapp.operations.errors import NotFound
-from chatapp.operations.journal import truncate_journal
-from chatapp.operations.work_budget import IN_REQUEST, IN_WORKER, Pace
 from chatapp.runs.actions.injected_messages import withdraw_queued
 
 

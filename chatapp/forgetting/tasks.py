@@ -13,8 +13,8 @@ from chatapp.forgetting.selectors.forgotten import has_abandoned_index, waiting_
 from chatapp.forgetting.trash.selectors import due_for_purge
 from chatapp.forgetting.trash.services import purge_due
 from chatapp.operations import clock
-from chatapp.operations.jobs import wake_worker
-from chatapp.operations.work_budget import IN_WORKER
+from chatapp.operations.database.work_budget import IN_WORKER
+from chatapp.operations.workers.jobs import wake_worker
 
 
 @shared_task

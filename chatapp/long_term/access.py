@@ -7,7 +7,7 @@ from uuid import UUID
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 
 
 def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:

@@ -17,7 +17,7 @@ from chatapp.long_term.schemas import entry_shape
 from chatapp.long_term.selectors.entries import all_days, day_entries
 from chatapp.long_term.selectors.profile import profile_of
 from chatapp.operations.clock import iso_time
-from memory.daily import render_day
+from memory.long_term.daily import render_day
 
 IN_MEMORY_BYTES = 2**20
 ENTRIES_AT_ONCE = 500

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from agents.background_calls import BackgroundCaller
+from agents.background.background_calls import BackgroundCaller
 from agents.errors import ModelError
 from agents.types import ModelRequest
 from chatapp.accounts.budgets.selectors import spender_of
@@ -44,7 +44,7 @@ from chatapp.providers.selectors import default_model, fast_model_of
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.selectors.claims import StatementPlace, find_statement
 from chatapp.recall.user_search import search_memory
-from memory.consolidation import (
+from memory.long_term.consolidation import (
     DayNotes,
     Over,
     UserEdits,
@@ -53,9 +53,9 @@ from memory.consolidation import (
     fit_notes,
     split_superseded_section,
 )
-from memory.profile import FRAME_TOKENS
+from memory.long_term.profile import FRAME_TOKENS
+from memory.long_term.tombstones import Tombstones
 from memory.tokens import estimate_text
-from memory.tombstones import Tombstones
 
 log = logging.getLogger(__name__)
 

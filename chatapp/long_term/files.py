@@ -21,9 +21,9 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.long_term.selectors.profile import profile_of, profiles_behind
 from chatapp.operations import clock
-from chatapp.operations.durable_files import replace_file, sync_folder
-from chatapp.operations.schema_version import database_made_at
-from memory.daily import DailyEntry, render_day
+from chatapp.operations.database.schema_version import database_made_at
+from chatapp.operations.storage.durable_files import replace_file, sync_folder
+from memory.long_term.daily import DailyEntry, render_day
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.selectors.entries import corrected_texts, known_texts, recalled_texts
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.recall.analysis import vocabulary
-from memory.new_sentences import KnownSentences, Learned, learn
+from memory.long_term.new_sentences import KnownSentences, Learned, learn
 from memory.types import Message
 
 

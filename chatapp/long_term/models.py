@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from chatapp.operations.ids import new_id
-from chatapp.operations.leases import is_out_of_lease
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.workers.leases import is_out_of_lease
 
 ENTRY_PREVIEW_CHARS = 200
 """Characters of an entry that events and messages show."""

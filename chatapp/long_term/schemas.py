@@ -13,8 +13,8 @@ from chatapp.conversations.schemas.messages import MessageText, normalize_messag
 from chatapp.long_term import models
 from chatapp.long_term.selectors.entries import sources_of
 from chatapp.operations.clock import iso_time
+from chatapp.operations.database.ids import id_or_none
 from chatapp.operations.http.schemas import Body, Moment, Shape
-from chatapp.operations.ids import id_or_none
 from memory.bounds import (
     Day,
     Number,

@@ -10,7 +10,7 @@ from celery import shared_task
 from chatapp.long_term import consolidation
 from chatapp.long_term.files import sweep_unwritten
 from chatapp.long_term.selectors.profile import waiting_consolidations
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 
 @shared_task

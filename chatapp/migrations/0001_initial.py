@@ -9,7 +9,7 @@ import django.db.models.functions.text
 from django.conf import settings
 from django.db import migrations, models
 
-import chatapp.operations.ids
+import chatapp.operations.database.ids
 import chatapp.providers.models
 
 # PostgreSQL's planner keeps samples of each column's values (`pg_statistic`). No query chooses by what people wrote, and
@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -116,7 +116,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -168,7 +168,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -281,7 +281,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -374,7 +374,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -405,7 +405,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -517,7 +517,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -637,7 +637,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -675,7 +675,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -745,7 +745,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -932,7 +932,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1030,7 +1030,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1088,7 +1088,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1233,7 +1233,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1313,7 +1313,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1424,7 +1424,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1584,7 +1584,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1853,7 +1853,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1917,7 +1917,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2017,7 +2017,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2106,7 +2106,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2190,7 +2190,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,

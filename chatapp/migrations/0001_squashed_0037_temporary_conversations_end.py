@@ -11,7 +11,7 @@ import django.db.models.functions.text
 from django.conf import settings
 from django.db import migrations, models
 
-import chatapp.operations.ids
+import chatapp.operations.database.ids
 import chatapp.providers.models
 
 keep_none = import_module("chatapp.migrations.0001_initial").keep_none
@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -166,7 +166,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -230,7 +230,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -369,7 +369,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -412,7 +412,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -565,7 +565,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -668,7 +668,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -700,7 +700,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -999,7 +999,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1165,7 +1165,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1212,7 +1212,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1253,7 +1253,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1357,7 +1357,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1476,7 +1476,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1510,7 +1510,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1741,7 +1741,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1867,7 +1867,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1931,7 +1931,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -1995,7 +1995,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2193,7 +2193,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2294,7 +2294,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2337,7 +2337,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2485,7 +2485,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2700,7 +2700,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -2987,7 +2987,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3033,7 +3033,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3085,7 +3085,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3153,7 +3153,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3241,7 +3241,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3348,7 +3348,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3438,7 +3438,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3473,7 +3473,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -3532,7 +3532,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,

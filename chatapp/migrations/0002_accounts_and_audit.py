@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-import chatapp.operations.ids
+import chatapp.operations.database.ids
 
 
 def approve_what_is_offered(apps, schema_editor):
@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import chatapp.operations.ids
+import chatapp.operations.database.ids
 
 
 class Migration(migrations.Migration):
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,

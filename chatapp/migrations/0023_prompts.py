@@ -5,7 +5,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import chatapp.operations.ids
+import chatapp.operations.database.ids
 
 sample_none = import_module("chatapp.migrations.0009_sample_no_new_text").sample_none
 
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=chatapp.operations.ids.new_id,
+                        default=chatapp.operations.database.ids.new_id,
                         editable=False,
                         primary_key=True,
                         serialize=False,

@@ -10,9 +10,9 @@ from django.contrib.admin.apps import SimpleAdminConfig
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
-from chatapp.operations import booleans as booleans  # registers its lookup
+from chatapp.operations.caching.editions import install_triggers
+from chatapp.operations.database import booleans as booleans
 from chatapp.operations.discovery import CHATAPP, import_every
-from chatapp.operations.editions import install_triggers
 from chatapp.operations.translations import translate_labels
 from memory.protocols import Offloader
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from django.db import models
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 
 class ForgettingCount(models.Model):

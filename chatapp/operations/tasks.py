@@ -11,8 +11,8 @@ import chatapp.agent_presets.tasks
 import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
 import chatapp.long_term.tasks
-import chatapp.operations.metrics  # counts events of tasks
-import chatapp.operations.worker_signals
+import chatapp.operations.monitoring.metrics  # counts events of tasks
+import chatapp.operations.workers.worker_signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
 from chatapp.accounts.actions import delete_ended_sessions, delete_expired_tokens
@@ -24,9 +24,9 @@ from chatapp.files.offloads import sweep_offloads
 from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.long_term.files import sweep_orphans
 from chatapp.operations import clock
-from chatapp.operations.audit import delete_old_events
-from chatapp.operations.changeable_settings import current
-from chatapp.operations.journal import truncate_journal, truncate_patiently
+from chatapp.operations.configuration.changeable_settings import current
+from chatapp.operations.database.journal import truncate_journal, truncate_patiently
+from chatapp.operations.monitoring.audit import delete_old_events
 from chatapp.providers.actions import sum_up_usage
 
 log = logging.getLogger(__name__)

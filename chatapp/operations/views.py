@@ -30,10 +30,10 @@ from chatapp.accounts.sign_in import SetupForm
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.schemas.conversations import days_kept
 from chatapp.conversations.selectors.conversations import retention_days_of
-from chatapp.operations.changeable_settings import change_setting, current, has_mail
+from chatapp.operations.configuration.changeable_settings import change_setting, current, has_mail
+from chatapp.operations.database.outages import describe_outage, is_outage
 from chatapp.operations.errors import Conflict, Failed, InvalidInput, NotFound, TooLarge
 from chatapp.operations.http.errors import error_response, service_error
-from chatapp.operations.outages import describe_outage, is_outage
 
 PRODUCT_NAME = "Palimpsest"
 AUTHENTICATION = "chatapp.accounts.sign_in.BoundedBackend"

@@ -15,7 +15,7 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock, encryption
-from chatapp.operations.statements import insert_rows
+from chatapp.operations.database.statements import insert_rows
 from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.providers.named_windows import BELIEVED_FOR, CONFIRMATIONS_FOR_ALL, NamedWindow
 from chatapp.providers.selectors import usage_hours

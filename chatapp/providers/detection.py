@@ -14,9 +14,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 from django.conf import settings
 from django.db import connection
 
+from agents.chat_models.overflow import LARGEST_WINDOW
 from agents.chat_models.probing import list_models, read_listing
 from agents.errors import ModelError
-from agents.overflow import LARGEST_WINDOW
 from agents.types import ListedModel
 from chatapp.operations.encryption import SecretUnreadable
 from chatapp.providers.actions import offer_models, store_detected_sizes

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 
 def endpoint_address(url: str) -> None:

@@ -18,16 +18,16 @@ from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.editions import cached, cached_for_user
+from chatapp.operations.caching.editions import cached, cached_for_user
+from chatapp.operations.database.ids import first_id_at
 from chatapp.operations.errors import InvalidInput, NotFound
-from chatapp.operations.ids import first_id_at
 from chatapp.providers.model_facts import find_facts
 from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.providers.named_windows import applicable_window
 from chatapp.providers.schemas import usage_shape
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.models import Run
-from memory.budget import Sizes
+from memory.window.budget import Sizes
 
 
 @dataclass(frozen=True, slots=True)

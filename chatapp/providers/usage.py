@@ -14,7 +14,7 @@ from agents.events import Usage as UsageEvent
 from agents.types import Purpose, TokenUsage
 from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig, Usage
 from chatapp.runs.models import Run

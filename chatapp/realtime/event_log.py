@@ -12,7 +12,7 @@ from django.dispatch import Signal
 
 from agents.events import Fact
 from chatapp.conversations.models import Conversation
-from chatapp.operations.statements import insert_rows, update_row
+from chatapp.operations.database.statements import insert_rows, update_row
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events, within_bound
 from chatapp.runs.models import Run

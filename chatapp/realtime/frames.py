@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from django.conf import settings
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from chatapp.operations.text import normalize_text
+from chatapp.operations.database.text import normalize_text
 from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
 from memory.strict_types import StrictTypes
 

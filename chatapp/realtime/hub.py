@@ -19,7 +19,7 @@ from django.db import transaction
 
 from agents.events import ConversationDeleted
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.realtime.event_log import facts_committed, last_seqs
 from chatapp.realtime.processes import EVERYBODY, OtherProcesses
 

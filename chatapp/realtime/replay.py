@@ -18,7 +18,7 @@ from chatapp.realtime.models import Event
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.runs.models import Run, ToolCall
 from chatapp.runs.shapes import hook_call_text
-from memory.terms import read_piece
+from memory.language.terms import read_piece
 
 MAX_PAGE_TOKENS = 500_000
 """Limit for the messages of one page, a few megabytes: a page stays in memory until a slow reader has taken it."""

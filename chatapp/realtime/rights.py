@@ -8,7 +8,7 @@ import logging
 from django.conf import settings
 
 from chatapp.accounts.selectors import SignIn, still_signed_in
-from chatapp.operations.database import OUTAGE_ERRORS, in_database
+from chatapp.operations.database.threads import OUTAGE_ERRORS, in_database
 from chatapp.realtime.subscriptions import Connection
 
 log = logging.getLogger(__name__)

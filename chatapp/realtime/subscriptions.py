@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 from uuid import UUID
 
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.realtime.event_log import last_seqs, read_after
 from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub
 

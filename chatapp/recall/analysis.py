@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agents.arrays import np
-from chatapp.operations.lru_cache import LruCache
-from memory.questions import QuestionReader
-from memory.sentences import Vocabulary
-from memory.terms import Analyzer, is_word
+from chatapp.operations.caching.lru_cache import LruCache
+from memory.language.sentences import Vocabulary
+from memory.language.terms import Analyzer, is_word
+from memory.recall.questions import QuestionReader
 
 ANALYSIS_VERSION = 8
 """Raise it if the same text gives other terms or claims than before: workers then analyse every index again, once."""

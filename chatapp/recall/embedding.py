@@ -16,11 +16,11 @@ from django.conf import settings
 from agents.chat_models.openai_client import embed_texts
 from agents.errors import ModelError
 from agents.types import ModelEndpoint
-from chatapp.operations.work_budget import UNBOUNDED
+from chatapp.operations.database.work_budget import UNBOUNDED
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, drop_other_vectors, store_vectors
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, texts_of_documents
 from chatapp.recall.vectors import NOTHING_NEAR, NearDocuments
-from memory.sentences import split_sentences
+from memory.language.sentences import split_sentences
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 RECALL_PREVIEW_CHARS = 160
 """Characters of a recalled piece that events show."""

@@ -1,4 +1,4 @@
-"""Scores the documents that a search loaded, without database access. The constants are in `memory.ranking`."""
+"""Scores the documents that a search loaded, without database access. The constants are in `memory.recall.ranking`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TypeAlias
 from agents.arrays import np, npt
 from chatapp.recall.analysis import MAX_COUNT, MAX_LENGTH
 from chatapp.recall.index_format import Columns, Hits, Ordinals
-from memory.date_spans import DateSpan
-from memory.questions import Question, is_short_number
-from memory.ranking import (
+from memory.language.terms import ASKS, QUESTION
+from memory.recall.date_spans import DateSpan
+from memory.recall.questions import Question, is_short_number
+from memory.recall.ranking import (
     ANSWER_WEIGHT,
     ASKED_WEIGHT,
     CLEAR_EVIDENCE,
@@ -32,7 +33,6 @@ from memory.ranking import (
     B,
     idf,
 )
-from memory.terms import ASKS, QUESTION
 
 _EPOCH = date(1970, 1, 1).toordinal()
 DAY_MINUTES = 1440

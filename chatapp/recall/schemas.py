@@ -17,7 +17,7 @@ from chatapp.recall.selectors.claims import Superseded
 from chatapp.recall.selectors.found_texts import source_of
 from chatapp.recall.user_search import MarkedResult
 from memory.bounds import MAX_ID_CHARS, MAX_QUERY_CHARS, Id, PageSize
-from memory.excerpts import excerpt_of
+from memory.recall.excerpts import excerpt_of
 
 
 class SearchQuery(Schema):

@@ -12,8 +12,8 @@ from celery import shared_task
 from django.conf import settings
 
 from agents.errors import ModelError
-from chatapp.operations.jobs import wake_for_many, wake_worker
-from chatapp.operations.work_budget import IN_WORKER, YIELD_STEP_S, Pace
+from chatapp.operations.database.work_budget import IN_WORKER, YIELD_STEP_S, Pace
+from chatapp.operations.workers.jobs import wake_for_many, wake_worker
 from chatapp.recall import embedding
 from chatapp.recall.actions.indexing import index_conversation as index_turns
 from chatapp.recall.actions.indexing import index_some

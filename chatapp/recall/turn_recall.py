@@ -19,7 +19,8 @@ from chatapp.recall.selectors.claims import Superseded
 from chatapp.recall.selectors.found_texts import Found, source_of, unindexed_found
 from chatapp.recall.selectors.known_documents import ordinals_kept_out, ordinals_of_messages
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, open_index
-from memory.ranking import (
+from memory.language.terms import describe_piece
+from memory.recall.ranking import (
     LITTLE,
     MOST_PASSED_OVER,
     REMARK_EVIDENCE,
@@ -28,7 +29,6 @@ from memory.ranking import (
     add_nearness,
     select_recall,
 )
-from memory.terms import describe_piece
 from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600

@@ -15,8 +15,8 @@ from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, open_index
-from memory.languages import ABOUT_A_WORD
-from memory.ranking import add_nearness
+from memory.language.languages import ABOUT_A_WORD
+from memory.recall.ranking import add_nearness
 
 LOOKUP_WORDS = 2
 READ_FOR_A_ROLE = 400

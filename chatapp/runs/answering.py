@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from agents import events
-from agents.context import AssembledContext
+from agents.background.summarise import Summariser, SummaryResult
+from agents.chat_models.usage import count_request
 from agents.errors import ModelError
+from agents.loop.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
 from agents.plan.steps import PLANNER_INPUT_TOKENS
 from agents.ports import ToolUse
-from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
-from agents.summarise import Summariser, SummaryResult
+from agents.requests.context import AssembledContext
 from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
-from agents.usage import count_request
 from chatapp.accounts.budgets.values import Spender
 from chatapp.compaction.compactor import compact_inline, queue_emergency, queue_next_compaction
 from chatapp.compaction.planning import AT_ONCE, is_cooling, may_be_due, summary_model_of
@@ -28,7 +28,7 @@ from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED, Recalled
 from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
 from chatapp.operations import clock
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import LeaseLost
 from chatapp.providers.actions import note_named_window
 from chatapp.providers.calibration import note_token_counts

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Sequence
 
 from agents.events import Fact
 from chatapp.operations import clock
-from chatapp.operations.database import Once, in_writer, retry_on_outage
+from chatapp.operations.database.threads import Once, in_writer, retry_on_outage
 from chatapp.operations.errors import LeaseLost
 from chatapp.runs.actions.requests import (
     NewRequest,

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from prometheus_client import Histogram
 
-from agents.react import CallSent
+from agents.chat_models.usage import count_request
+from agents.loop.react import CallSent
 from agents.types import Purpose, TokenUsage
-from agents.usage import count_request
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallTimes, CallUsage, priced_call

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from agents.hooks import TurnState, needs_turn_number
-from agents.usage import count_tools
+from agents.chat_models.usage import count_tools
+from agents.loop.hooks import TurnState, needs_turn_number
 from chatapp.context.assembly import LoadedContext
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Message as MessageRow
 from chatapp.runs.selectors import count_step_calls
-from memory.summary import summary_message
+from memory.compaction.summary import summary_message
 from memory.tokens import total_tokens
-from memory.turns import starts_turn
 from memory.types import Message
+from memory.window.turns import starts_turn
 
 
 def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState:

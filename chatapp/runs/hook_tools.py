@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from agents.hooks import Hook, ModuleAction
+from agents.loop.hooks import Hook, ModuleAction
+from agents.loop.tool_calls import CallChecker
+from agents.loop.tool_running import run_calls
 from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
-from agents.tool_calls import CallChecker
-from agents.tool_running import run_calls
 from agents.tools.protocol import ResultLimit, ToolCaller
 from chatapp.agent_presets.hook_actions import name_of, tool_name_of
 from chatapp.context.assembly import LoadedContext

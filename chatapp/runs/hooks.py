@@ -14,7 +14,7 @@ from uuid import UUID
 
 from agents.errors import ModelError
 from agents.events import HookFired
-from agents.hooks import (
+from agents.loop.hooks import (
     AUTO_COMPACT_ID,
     CompactContext,
     Hook,
@@ -33,9 +33,9 @@ from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_cooling
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import agent_of, declared_hooks, is_set_by_user
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, retry_on_outage
+from chatapp.operations.database.forgetting_counts import read_forgetting_count
+from chatapp.operations.database.threads import in_database, retry_on_outage
 from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
-from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.runs.actions.hooks import record_hooks, run_named_action
 from chatapp.runs.actions.runs import Lease
 from chatapp.runs.hook_conditions import measure_turn
@@ -44,12 +44,12 @@ from chatapp.runs.models import Run
 from chatapp.runs.run_context import load_turn_end
 from chatapp.runs.shapes import describe_hook_call
 from chatapp.runs.tool_ports import DISCARDED
+from memory.compaction.summary import fence
 from memory.errors import ContextError, PolicyError
-from memory.policy import ContextPolicy
 from memory.strategies.registry import strategy_named
-from memory.summary import fence
 from memory.tokens import text_message
 from memory.types import Message, Role
+from memory.window.policy import ContextPolicy
 
 log = logging.getLogger(__name__)
 hook_log = logging.getLogger("palimpsest.hooks")

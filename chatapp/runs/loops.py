@@ -15,7 +15,7 @@ from chatapp.accounts.budgets.actions import release_all as release_all_holds
 from chatapp.compaction.actions.compactions import release_all_compactions
 from chatapp.long_term.actions.consolidations import release_all_consolidations
 from chatapp.operations import clock
-from chatapp.operations.database import OUTAGE_ERRORS, first_in_writer, in_database, in_writer
+from chatapp.operations.database.threads import OUTAGE_ERRORS, first_in_writer, in_database, in_writer
 from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
 from chatapp.realtime.hub import hub
 from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run

@@ -7,7 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
-from agents.context import AssembledContext
+from agents.background.summarise import SummaryResult
+from agents.chat_models.usage import count_request
+from agents.loop.react import AgentStep, CallFinished, CallSent, Notice
 from agents.plan.choosing import RunMode, WantedMode, choose_mode
 from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan
@@ -15,11 +17,9 @@ from agents.plan.scheduler import Steps
 from agents.plan.steps import RESERVED, PlanStep
 from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.ports import CallKey, EarlierCall, ToolUse
-from agents.react import AgentStep, CallFinished, CallSent, Notice
-from agents.summarise import SummaryResult
+from agents.requests.context import AssembledContext
 from agents.tools.protocol import ToolCaller
 from agents.types import ReasoningDelta, TextDelta
-from agents.usage import count_request
 from chatapp.accounts.budgets.values import Spender
 from chatapp.agent_presets.models import Agent
 from chatapp.context.assembly import LoadedContext
@@ -28,7 +28,7 @@ from chatapp.context.sources import RequestSources
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.providers.actions import note_named_window
 from chatapp.providers.calibration import note_token_counts
 from chatapp.providers.chat_models import chat_model_for

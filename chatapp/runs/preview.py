@@ -10,8 +10,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agents.context import AssembledContext, ContextInputs
+from agents.background.summarise import SummaryResult
 from agents.errors import ModelError
+from agents.loop.react import AgentStep, CallFinished, CallSent, Notice, ToolFinished, run_react
 from agents.plan.choosing import RunMode, WantedMode, choose_mode
 from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanDropped, PlanNotice, PlanReady, PlanRequest, run_plan
@@ -20,8 +21,7 @@ from agents.plan.steps import RESERVED, PlanStep
 from agents.plan.working import LoopModels, PlanPorts
 from agents.ports import CallResult, ToolUse
 from agents.prompts import system_prompt
-from agents.react import AgentStep, CallFinished, CallSent, Notice, ToolFinished, run_react
-from agents.summarise import SummaryResult
+from agents.requests.context import AssembledContext, ContextInputs
 from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import Purpose, ReasoningDelta, TextDelta, TokenUsage, ToolSpec
 from chatapp.accounts.budgets.selectors import spender_of

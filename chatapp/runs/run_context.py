@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from agents import events
-from agents.context import AssembledContext
 from agents.plan.choosing import RunMode
 from agents.ports import CallKey, EarlierCall
 from agents.prompts import CONTINUE_PROMPT
+from agents.requests.context import AssembledContext
 from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.context.recalled import Recalled, recall_turns
 from chatapp.conversations.message_values import message_value
 from chatapp.operations import clock
+from chatapp.operations.database.forgetting_counts import read_forgetting_count
 from chatapp.operations.errors import NotFound
-from chatapp.operations.forgetting_counts import read_forgetting_count
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import may_use, model_of
 from chatapp.runs.actions.claims import ClaimedRun

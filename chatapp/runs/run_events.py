@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agents import events
-from agents.context import AssembledContext
+from agents.requests.context import AssembledContext
 from chatapp.operations import clock
 from chatapp.runs.hooks import Firing
 

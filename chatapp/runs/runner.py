@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from chatapp.operations import clock
-from chatapp.operations.database import (
+from chatapp.operations.caching.editions import one_edition
+from chatapp.operations.database.ids import name_process
+from chatapp.operations.database.outages import is_outage
+from chatapp.operations.database.threads import (
     OUTAGE_ERRORS,
     first_in_writer,
     in_database,
     in_writer,
     retry_on_outage,
 )
-from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
-from chatapp.operations.ids import name_process
-from chatapp.operations.outages import is_outage
-from chatapp.operations.telemetry import Span, cause, span
+from chatapp.operations.monitoring.telemetry import Span, cause, span
 from chatapp.realtime.hub import Reader, hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from agents.hooks import HookLevel
-from agents.manifest import PieceSource
+from agents.loop.hooks import HookLevel
+from agents.requests.manifest import PieceSource
 from chatapp.conversations.schemas.messages import Message, RunUsage
 from chatapp.operations.http.schemas import Moment, Shape
 

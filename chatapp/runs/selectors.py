@@ -14,17 +14,17 @@ from uuid import UUID
 
 from django.db.models import Max, Min, QuerySet
 
+from agents.loop.tool_calls import call_key
 from agents.plan.scheduler import Steps
 from agents.plan.steps import ANALYST, PLANNER
 from agents.ports import CallKey, EarlierCall
-from agents.tool_calls import call_key
 from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import run_error, tool_call_shape
 from chatapp.conversations.selectors.messages import full_message
-from chatapp.operations.access import find_row
-from chatapp.operations.leases import is_overdue
+from chatapp.operations.database.access import find_row
+from chatapp.operations.workers.leases import is_overdue
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs import shapes

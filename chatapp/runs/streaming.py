@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from agents.text import storable_text
 from agents.ticks import ticks
-from chatapp.operations.text import split_half
+from chatapp.operations.database.text import split_half
 from chatapp.realtime.hub import Frame, Reader, conversation_topic, hub
 from chatapp.runs.actions.runs import Lease, PartialAnswer
 

@@ -19,7 +19,7 @@ from chatapp.files.attachments import load_data_urls
 from chatapp.files.object_store import failures
 from chatapp.files.offloads import offloader
 from chatapp.operations import clock
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import ReadForgotten, ServiceError
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.actions.hooks import finish_hook_call, record_hook_call

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory.compaction.summary import (
+    FRAME_TOKENS,
+    MARKER_TOKENS,
+    bounded_summary,
+    mark_truncated,
+    summary_message,
+)
 from memory.strategies.checkpoint import CheckpointStrategy
-from memory.summary import FRAME_TOKENS, MARKER_TOKENS, bounded_summary, mark_truncated, summary_message
 from memory.types import Message
 
 

@@ -16,8 +16,9 @@ from chatapp.accounts.actions import create_token, create_user, delete_token
 from chatapp.accounts.invitations.actions import create_invitation
 from chatapp.accounts.models import User
 from chatapp.forgetting.accounts import delete_account
-from chatapp.operations import audit, clock
+from chatapp.operations import clock
 from chatapp.operations.models import AuditEvent
+from chatapp.operations.monitoring import audit
 from chatapp.providers.models import ModelConfig
 
 LOG = "/admin/chatapp/auditevent/"

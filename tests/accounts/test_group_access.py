@@ -21,9 +21,9 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import GroupRetention
 from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.operations import clock
-from chatapp.operations.editions import Edition, configuration_edition, one_edition
+from chatapp.operations.caching.editions import Edition, configuration_edition, one_edition
+from chatapp.operations.database.statements import execute
 from chatapp.operations.errors import NotFound
-from chatapp.operations.statements import execute
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, may_use, model_of
 

@@ -14,8 +14,8 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import create_user
 from chatapp.accounts.models import User
-from chatapp.operations import environment
-from chatapp.operations.mail_settings import mail
+from chatapp.operations.configuration import environment
+from chatapp.operations.configuration.mail_settings import mail
 
 PASSWORD = "a long enough passphrase"
 RESET = "/accounts/password/reset/"

@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import claim_setup_link, create_user, ensure_setup_link
 from chatapp.accounts.models import SetupLink, User
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import ServiceError
 from chatapp.operations.models import StoredSetting
 

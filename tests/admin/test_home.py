@@ -13,8 +13,8 @@ from pytest_django.fixtures import Settings
 from chatapp.accounts.models import User
 from chatapp.operations import clock
 from chatapp.operations.admin.home import DAYS, read_overview
-from chatapp.operations.doctor import check_address
-from chatapp.operations.ids import first_id_at, new_id
+from chatapp.operations.database.ids import first_id_at, new_id
+from chatapp.operations.monitoring.doctor import check_address
 from chatapp.operations.translations import mark_code
 from chatapp.providers.actions import sum_up_usage
 from chatapp.providers.models import ModelConfig, Usage, UsageHour

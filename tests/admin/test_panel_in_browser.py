@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from agents.yaml_text import read_yaml
+from agents.presets.yaml_text import read_yaml
 from tests.admin.test_every_page import pages
 from tests.fixtures.browser import open_tab
 from tests.frontend.chatting import AXE, SIZES, ask, barriers, overflows, too_small, touch_screen

@@ -12,14 +12,14 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import User
 from chatapp.context.tools.registry import deployment_rights
-from chatapp.operations.changeable_settings import (
+from chatapp.operations.configuration.changeable_settings import (
     change_setting,
     current,
     has_mail,
     mail_connection,
     mail_sender,
 )
-from chatapp.operations.environment import load_dotenv, read_as, source_of
+from chatapp.operations.configuration.environment import load_dotenv, read_as, source_of
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.operations.models import AuditEvent, StoredSetting
 from chatapp.settings import CHANGEABLE

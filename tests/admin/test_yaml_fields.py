@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.yaml_text import read_yaml
+from agents.presets.yaml_text import read_yaml
 from chatapp.accounts.models import User
 from chatapp.agent_presets.admin.agents import AgentForm
 from chatapp.agent_presets.admin.hooks import HooksField, check_hook_field
@@ -18,7 +18,7 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
-from memory.policy import ContextPolicy
+from memory.window.policy import ContextPolicy
 
 pytestmark = [pytest.mark.django_db]
 

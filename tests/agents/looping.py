@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from agents.context import AssembledContext
-from agents.react import run_react
+from agents.loop.react import run_react
+from agents.requests.context import AssembledContext
 from memory.types import Message
 from tests.agents.asking import assemble, collect_steps, make_inputs
 from tests.agents.scripted_model import ScriptedModel

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from agents.chat_models.demo_answer import split_words
+from agents.chat_models.usage import OutputText, estimate_usage
 from agents.errors import ModelError
 from agents.types import Finished, FinishReason, ModelItem, ModelRequest, TextDelta, TokenUsage
-from agents.usage import OutputText, estimate_usage
 
 
 @dataclass(frozen=True, slots=True)

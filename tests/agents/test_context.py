@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents.context import AssembledContext
+from agents.chat_models.wire import write_messages
+from agents.requests.context import AssembledContext
 from agents.types import ToolSpec
-from agents.wire import write_messages
-from memory.summary import fence
+from memory.compaction.summary import fence
 from memory.tokens import text_message
 from memory.types import Checkpoint, ImagePart, TextPart
 from tests.agents.asking import assemble, history_of, make_inputs, stored

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agents.loop.tool_calls import CallChecker, call_key
+from agents.loop.tool_running import run_calls
 from agents.ports import EarlierCall
-from agents.tool_calls import CallChecker, call_key
-from agents.tool_running import run_calls
 from agents.tools.protocol import ResultLimit, ToolTraits
 from tests.agents.tooling import FakeTool, World
 

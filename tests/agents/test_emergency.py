@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
-from agents.context import EMERGENCY_TURNS, AssembledContext
+from agents.requests.context import EMERGENCY_TURNS, AssembledContext
 from agents.types import ToolSpec
-from memory.budget import TokenBudget
+from memory.compaction.summary import read_summary
 from memory.errors import ContextError
-from memory.policy import ContextPolicy
-from memory.summary import read_summary
 from memory.tokens import total_tokens
 from memory.types import Checkpoint, Message
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
 from tests.agents.asking import assemble, make_inputs
 from tests.memory.histories import (
     budgets,

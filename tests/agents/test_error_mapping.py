@@ -7,7 +7,13 @@ from typing import get_args
 
 import pytest
 
-from agents.error_mapping import MESSAGE_TOO_LONG, describe_error, map_error, read_error_text, redact_words
+from agents.chat_models.error_mapping import (
+    MESSAGE_TOO_LONG,
+    describe_error,
+    map_error,
+    read_error_text,
+    redact_words,
+)
 from agents.errors import ModelErrorCategory, retry_pause
 
 CATEGORIES: tuple[ModelErrorCategory, ...] = get_args(ModelErrorCategory)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.chat_models.openai_model import OpenAIModel
-from agents.manifest import (
+from agents.chat_models.wire import encode_body, write_request
+from agents.requests.manifest import (
     Manifest,
     OwnText,
     ShownPiece,
@@ -23,9 +24,8 @@ from agents.manifest import (
     show_pieces,
     write_manifest,
 )
-from agents.references import Segment, Sources, read_references
+from agents.requests.references import Segment, Sources, read_references
 from agents.types import ModelRequest, RequestSent, ToolSpec, WireStyle
-from agents.wire import encode_body, write_request
 from memory.tokens import text_message, with_parts
 from memory.types import ImagePart, Message, TextPart
 from tests.agents.asking import SYSTEM, ask_for, history_of

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image, ImageCms
 
 from agents.chat_models import openai_model, prompted_model
+from agents.chat_models.error_mapping import map_error
 from agents.chat_models.openai_model import OpenAIModel, dialect_of
 from agents.chat_models.prompted_model import AutoToolsModel
-from agents.error_mapping import map_error
 from agents.tools.calculator import calculate
 from agents.tools.offloaded import find_matches
 from agents.tools.protocol import ToolFailure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.tools.attached_files import csv_page
-from memory.profile import compare_lines
+from memory.long_term.profile import compare_lines
 
 
 def test_quoted_cells_behind_a_space_stay_one_cell() -> None:

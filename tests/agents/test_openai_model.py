@@ -14,9 +14,9 @@ import pytest
 
 from agents.chat_models.openai_model import MAX_BYTES_PER_S, OpenAIModel
 from agents.chat_models.probing import list_models, probe_model
+from agents.chat_models.usage import COUNTED_CHARS, OutputText
 from agents.errors import ModelError
 from agents.types import ModelEndpoint, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
-from agents.usage import COUNTED_CHARS, OutputText
 from memory.tokens import estimate_text, text_message
 from tests.agents.asking import ask_for, collect, end_of, reasoning_of, text_of
 from tests.servers.behaviour import ERRORS, Behaviour, fails, says

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.error_mapping import map_error
-from agents.overflow import Overflow, find_output_limit, find_overflow
+from agents.chat_models.error_mapping import map_error
+from agents.chat_models.overflow import Overflow, find_output_limit, find_overflow
 
 WORDINGS: dict[str, list[dict[str, Any]]] = json.loads(
     Path(__file__).with_name("overflow_wordings.json").read_text(encoding="utf-8")

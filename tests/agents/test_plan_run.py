@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.error_mapping import describe_error
+from agents.chat_models.error_mapping import describe_error
 from agents.errors import ModelError
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, dependency_messages, fit_reports
 from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from agents.error_mapping import describe_error
+from agents.background.summarise import SummaryResult
+from agents.chat_models.error_mapping import describe_error
+from agents.loop.react import AgentStep, CallFinished
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, STEP_MARK
 from agents.plan.run import PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import StepFailed
 from agents.plan.steps import DEPENDENCY_CHARS, PlanStep
 from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.ports import ToolUse
-from agents.react import AgentStep, CallFinished
-from agents.summarise import SummaryResult
 from agents.tools.protocol import ToolCaller, ToolOutput, ToolTraits
 from agents.types import ToolCallDelta, ToolSpec
-from memory.budget import TokenBudget
-from memory.policy import ContextPolicy
 from memory.tokens import Calibration, estimate_text, text_message
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
 from tests.agents.asking import no_tools
 from tests.agents.scripted_model import Said, ScriptedModel
 

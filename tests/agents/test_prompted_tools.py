@@ -13,8 +13,8 @@ from agents.chat_models.call_fences import CallFences
 from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel, refuses_tools
 from agents.errors import ModelError
-from agents.react import Notice, run_react
-from agents.tool_calls import CUT_CALL
+from agents.loop.react import Notice, run_react
+from agents.loop.tool_calls import CUT_CALL
 from agents.types import ModelItem, TextDelta, ToolCallDelta
 from tests.agents.asking import collect_steps, text_of
 from tests.agents.looping import context_with

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agents.error_mapping import describe_error, map_error
+from agents.chat_models.error_mapping import describe_error, map_error
 from agents.errors import ModelError, ModelErrorCategory
-from agents.react import CallFinished, Notice, run_react
+from agents.loop.react import CallFinished, Notice, run_react
 from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 from memory.tokens import text_message
 from memory.types import Checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.references import LEAST_CHARS, Sources, escape, read_references, write_references
+from agents.requests.references import LEAST_CHARS, Sources, escape, read_references, write_references
 
 LETTERS = st.text(alphabet='ab "\\\né中😀\ud800', max_size=60)
 

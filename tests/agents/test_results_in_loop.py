@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agents.chat_models.wire import write_messages
 from agents.tools.protocol import ToolFailure, ToolImage, ToolOutput, ToolTraits
-from agents.wire import write_messages
 from memory.types import ToolResultPart
 from tests.agents.asking import text_of
 from tests.agents.looping import results_of, run

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from agents.loop.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
+from agents.loop.tool_calls import CUT_CALL, MAX_CALLS, call_key
 from agents.ports import EarlierCall, RequestedCall
-from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
-from agents.tool_calls import CUT_CALL, MAX_CALLS, call_key
 from agents.tools.protocol import ToolFailure, ToolTraits
 from agents.types import TextDelta, ToolCallDelta
 from memory.tokens import text_message

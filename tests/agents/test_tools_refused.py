@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from agents.chat_models import prompted_model
+from agents.chat_models.error_mapping import map_error
 from agents.chat_models.prompted_model import AutoToolsModel
-from agents.error_mapping import map_error
 from agents.errors import ModelError
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta, ToolSpec
 from memory.tokens import text_message

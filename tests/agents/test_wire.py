@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agents.chat_models.wire import write_messages, write_request
 from agents.types import ModelRequest, ToolSpec, WireStyle
-from agents.wire import write_messages, write_request
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from chatapp.operations.http.cursors import encode_cursor
-from memory.policy import ContextPolicy
+from memory.window.policy import ContextPolicy
 
 DEEP = 1_000
 ROW_ID = "01a200ef-21de-798c-a040-73104253dc3f"

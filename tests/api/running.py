@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp.operations import lifecycle
+from chatapp.operations.serving import lifecycle
 from chatapp.realtime.hub import hub
 from chatapp.runs import loops
 from tests.api.program import Answer, Program

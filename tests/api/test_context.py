@@ -8,7 +8,7 @@ import pytest
 
 from chatapp.compaction.compactor import compact
 from chatapp.conversations.models import Message
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.models import Event
 from tests.api.program import Program

@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import delete_token
 from chatapp.accounts.models import ApiToken, User
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.api import sse
 from chatapp.realtime.event_log import read_after

@@ -14,7 +14,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.files.offloads import ConversationOffloads
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.models import AuditEvent
 from chatapp.providers.models import ModelConfig
 from memory.types import ToolResultPart

@@ -12,8 +12,8 @@ from celery import current_app
 from django.test import Client
 
 from chatapp.accounts.models import User
-from chatapp.operations.doctor import check_beat, check_broker
-from chatapp.operations.process_reports import (
+from chatapp.operations.monitoring.doctor import check_beat, check_broker
+from chatapp.operations.workers.process_reports import (
     LIVING,
     connect,
     process_name,

@@ -17,7 +17,7 @@ from chatapp.accounts.models import User
 from chatapp.context.models import RequestText
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log, replay
 from chatapp.realtime.event_log import facts_committed, read_after

@@ -14,7 +14,7 @@ from chatapp.conversations.models import Message
 from chatapp.files.models import Attachment
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from tests.memory_store.rows import NOW, new_conversation, say
 
 V1 = "/api/v1"

@@ -10,7 +10,7 @@ import pytest
 
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock, tasks
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import LeaseLost
 from chatapp.realtime.event_log import read_after
 from chatapp.recall.actions.indexing import index_conversation

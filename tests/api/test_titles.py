@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from django.db import OperationalError, connection
 
-from agents.titles import READ_CHARS, read_title, title_request
+from agents.background.titles import READ_CHARS, read_title, title_request
 from chatapp.accounts.models import User
 from chatapp.features.titles.models import TitleJob
 from chatapp.features.titles.selectors import waiting_titles
 from chatapp.features.titles.writing import write_title
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig, Usage
 from tests.api.program import Program
 from tests.api.running import new_conversation, read_until, running_service, send, wait_for_words

@@ -13,7 +13,7 @@ from django.test import override_settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.consumer import ChatConsumer
 from chatapp.runs.models import ToolCall

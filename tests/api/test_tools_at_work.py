@@ -14,8 +14,8 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.mcp_servers import refresh_server
 from chatapp.agent_presets.models import McpServer
 from chatapp.files.attachments import store_upload
-from chatapp.operations import database
-from chatapp.operations.database import in_database
+from chatapp.operations.database import threads as database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig, Usage
 from chatapp.runs import tool_ports
 from chatapp.runs.actions.tool_calls import record_tool_calls

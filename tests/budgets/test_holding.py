@@ -24,8 +24,8 @@ from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.accounts.models import User
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, in_writer
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.threads import in_database, in_writer
 from chatapp.operations.tasks import clean_up, sweep
 from chatapp.providers.chat_models import chat_model_for
 from memory.tokens import text_message

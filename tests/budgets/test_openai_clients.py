@@ -14,7 +14,7 @@ from chatapp.accounts.budgets.models import BudgetPeriod
 from chatapp.accounts.models import User
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import Usage
 from tests.api.running import wait_for_words
 from tests.context_engine.chatting import chatting, on_a_loop

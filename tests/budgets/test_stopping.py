@@ -11,7 +11,7 @@ import pytest
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import Usage
 from tests.api.running import new_conversation, read_all, send, wait_for_end
 from tests.context_engine.chatting import Chat, chatting, on_a_loop

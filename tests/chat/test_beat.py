@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chatapp.operations import clock
-from chatapp.operations.beat import SteadyScheduler
-from chatapp.operations.celery_app import app
 from chatapp.operations.serving.embedded import EmbeddedWorker
+from chatapp.operations.workers.beat import SteadyScheduler
+from chatapp.operations.workers.celery_app import app
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from chatapp.context.models import SentRequest
 from chatapp.context.sources import RequestSources
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, retry_on_outage
+from chatapp.operations.database.threads import in_database, retry_on_outage
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallUsage

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection, connections
 
 from chatapp.accounts.models import User
-from chatapp.operations.database import (
+from chatapp.operations.database.threads import (
     OTHERS_WAIT_S,
     THREADS,
     TOGETHER_S,

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from itertools import pairwise
 
-from chatapp.operations.ids import IdGenerator, name_process, new_id
+from chatapp.operations.database.ids import IdGenerator, name_process, new_id
 
 MS = 1_000_000
 NOON_NS = 1_750_000_000_000 * MS

@@ -14,8 +14,8 @@ from chatapp.agent_presets.models import Agent
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.features.webhooks.actions import claim_delivery
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
-from chatapp.operations.editions import cached
-from chatapp.operations.ids import new_id
+from chatapp.operations.caching.editions import cached
+from chatapp.operations.database.ids import new_id
 from chatapp.providers.actions import ensure_first_model, offer_models
 from chatapp.providers.calibration import note_token_counts, store_token_counts
 from chatapp.providers.models import ModelConfig

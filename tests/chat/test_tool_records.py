@@ -8,15 +8,15 @@ from uuid import UUID
 
 import pytest
 
+from agents.loop.tool_calls import calling_part
 from agents.ports import CallResult, RequestedCall
-from agents.tool_calls import calling_part
 from chatapp.accounts.models import User
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.message_values import parts_to_json
 from chatapp.conversations.models import Conversation, Message
 from chatapp.operations import clock
+from chatapp.operations.database.statements import insert_rows, update_row
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.statements import insert_rows, update_row
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.runs.actions.endings import interrupt_run

@@ -18,8 +18,8 @@ from chatapp.accounts.models import User
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import GroupRetention, Message
 from chatapp.operations import clock
-from chatapp.operations.database import THREADS, in_database, in_writer
-from chatapp.operations.statements import execute
+from chatapp.operations.database.statements import execute
+from chatapp.operations.database.threads import THREADS, in_database, in_writer
 from chatapp.providers.models import ModelConfig
 from chatapp.runs import runner
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message

@@ -17,7 +17,7 @@ from chatapp.accounts.actions import create_token
 from chatapp.accounts.models import User
 from chatapp.compaction.compactor import compact
 from chatapp.compaction.models import Compaction
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program

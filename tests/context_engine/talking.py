@@ -15,7 +15,7 @@ from django.db.models import Q
 from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.models import Compaction
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.realtime.event_log import read_after
 from chatapp.runs import runner
 from tests.api.program import Program

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from agents.agent_file import AgentProfile, ProfileError, list_ignored, read_agent_file
-from agents.hooks import ModuleAction
+from agents.loop.hooks import ModuleAction
+from agents.presets.agent_file import AgentProfile, ProfileError, list_ignored, read_agent_file
 
 LOCAL = {"provider": "ollama", "model": "qwen2.5:3b"}
 

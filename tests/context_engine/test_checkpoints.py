@@ -17,7 +17,7 @@ from chatapp.compaction.planning import find_emergency_span, load_end
 from chatapp.conversations.message_values import parts_to_json
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import UNEXPECTED
 from chatapp.providers.actions import ensure_first_model
 from chatapp.providers.models import ModelConfig, Usage

@@ -18,7 +18,7 @@ from chatapp.context.tools.branch_view import BranchView
 from chatapp.conversations.models import Conversation
 from chatapp.files.object_store import DiskStore
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from tests.context_engine.chatting import chatting, on_a_loop
 
 pytestmark = pytest.mark.django_db(transaction=True)

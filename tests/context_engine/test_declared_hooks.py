@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from agents.yaml_text import write_yaml
+from agents.presets.yaml_text import write_yaml
 from chatapp.accounts.models import User
 from chatapp.agent_presets.admin.hooks import EXAMPLE, DeploymentHookForm
 from chatapp.agent_presets.models import Agent, DeploymentHook

@@ -18,7 +18,7 @@ from chatapp.context.policies import rules_for
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.encryption import decrypt
 from chatapp.providers.models import ModelConfig
 from memory.tokens import estimate_text

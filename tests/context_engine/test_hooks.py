@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.hooks import (
+from agents.loop.hooks import (
     AUTO_COMPACT_ID,
     CompactContext,
     Hook,
@@ -22,7 +22,7 @@ from agents.hooks import (
     needs_turn_number,
     with_auto_compact,
 )
-from memory.policy import ContextPolicy
+from memory.window.policy import ContextPolicy
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 STATE = TurnState(turn=5, tokens=18_000, messages=12, pressure=0.5, tool_calls=3)

@@ -12,7 +12,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program

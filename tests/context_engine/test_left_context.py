@@ -24,7 +24,7 @@ from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads
 from chatapp.forgetting.services import forget_message
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from memory.types import Message as MessageValue
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.memory_store.rows import finished_compaction, new_conversation, say

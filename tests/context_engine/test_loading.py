@@ -12,11 +12,11 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.loading import DbMemory, load_history
 from chatapp.conversations.models import Branch, Conversation
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.calibration import store_token_counts
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.models import Event
-from memory.loading import NOTHING_LEFT_OUT, LoadLimits
+from memory.window.loading import NOTHING_LEFT_OUT, LoadLimits
 from tests.api.running import send
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.memory_store.rows import finished_compaction, new_conversation, say

@@ -11,7 +11,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.actions.profile import write_profile
 from chatapp.operations.clock import now
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.context_engine.talking import last_chat
 

@@ -15,7 +15,7 @@ from chatapp.compaction.selectors import QUIET_AFTER, quiet_conversations
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import NotFound
 from chatapp.providers.models import ModelConfig
 from memory.errors import PolicyError

@@ -16,7 +16,7 @@ from chatapp.operations import clock
 from chatapp.recall.actions.indexing import index_entry
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.runs.actions.answering_again import regenerate_message
-from memory.ranking import LITTLE
+from memory.recall.ranking import LITTLE
 from tests.context_engine.turns_by_hand import Turn, ask, compact_by_hand, import_notes
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from chatapp.accounts.models import User
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations.models import Message
 from chatapp.files.attachments import store_image
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.files.test_attachments import picture
 from tests.servers.behaviour import ERRORS, says

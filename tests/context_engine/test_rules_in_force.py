@@ -13,7 +13,7 @@ from chatapp.compaction.compactor import queue_next_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.conversations.models import Conversation
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from memory.protocols import BaseMemory
 from memory.tokens import text_message

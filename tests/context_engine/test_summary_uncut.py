@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from memory.budget import TokenBudget
-from memory.cut import summary_limit
-from memory.policy import DEFAULT_POLICY
 from memory.strategies.protocol import Summary
 from memory.tokens import estimate_text, text_message
 from memory.types import Checkpoint
-from memory.view import ViewInputs, fit_view
+from memory.window.budget import TokenBudget
+from memory.window.cut import summary_limit
+from memory.window.policy import DEFAULT_POLICY
+from memory.window.view import ViewInputs, fit_view
 from tests.acceptance.conversations import long_history
 from tests.memory.summaries import accept_summary
 

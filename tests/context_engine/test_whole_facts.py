@@ -10,7 +10,7 @@ import pytest
 from chatapp.accounts.models import User
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from tests.context_engine.chatting import chatting, on_a_loop
 from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer

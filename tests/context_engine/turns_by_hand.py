@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.context import AssembledContext
-from agents.wire import write_messages
+from agents.chat_models.wire import write_messages
+from agents.requests.context import AssembledContext
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.recalled import Recalled

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.structure import CHANGES, recipe_steps
 from docs.diagrams import DOCS, PAGES, with_diagram
-from memory.policy import ContextPolicy
+from memory.window.policy import ContextPolicy
 
 ROOT = DOCS.parent
 TEXTS = {

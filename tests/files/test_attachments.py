@@ -15,8 +15,8 @@ from chatapp.conversations.models import Conversation
 from chatapp.files import attachments
 from chatapp.files.models import Attachment
 from chatapp.forgetting.services import delete_file
+from chatapp.operations.database.schema_version import database_made_at
 from chatapp.operations.errors import InvalidInput, TooLarge
-from chatapp.operations.schema_version import database_made_at
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = pytest.mark.django_db

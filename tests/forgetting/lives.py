@@ -13,7 +13,7 @@ from uuid import UUID
 from PIL import Image
 
 from agents.events import MessageCompleted, MessageCreated, Recall, RecalledItem
-from agents.manifest import Manifest, OwnText, dump_manifest
+from agents.requests.manifest import Manifest, OwnText, dump_manifest
 from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction

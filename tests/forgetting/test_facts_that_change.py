@@ -25,7 +25,7 @@ from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.claims import StatementPlace, fold_sentence, repeated_claims
 from chatapp.recall.turn_recall import InContext, RecalledTurn
-from memory.ranking import RecallSize
+from memory.recall.ranking import RecallSize
 from tests.blocking import beside
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

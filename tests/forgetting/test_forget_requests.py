@@ -18,7 +18,7 @@ from chatapp.forgetting.proposing import is_about, propose_forgetting
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.analysis import vocabulary
-from memory.memory_requests import is_for_good, read_forget_request, read_remember_requests
+from memory.long_term.memory_requests import is_for_good, read_forget_request, read_remember_requests
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
 from tests.memory_store.rows import NOW, new_conversation, say

@@ -18,7 +18,7 @@ from chatapp.forgetting.services import forget_message
 from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.models import Profile
 from chatapp.operations import clock
-from chatapp.operations.work_budget import PIECE
+from chatapp.operations.database.work_budget import PIECE
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument
 from chatapp.runs.models import Run, RunSource

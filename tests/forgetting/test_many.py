@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.manifest import hash_text
+from agents.requests.manifest import hash_text
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText
@@ -31,7 +31,7 @@ from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.forgetting.services import forget_all, forget_day, forget_entry, forget_message
 from chatapp.long_term.actions.entries import add_entry, record_entry
 from chatapp.operations import clock
-from chatapp.operations.work_budget import Budget, Pace
+from chatapp.operations.database.work_budget import Budget, Pace
 from chatapp.realtime.event_log import read_after
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.indexing import index_conversation

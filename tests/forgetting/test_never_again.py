@@ -25,7 +25,7 @@ from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import LeaseLost
 from chatapp.runs.actions.endings import Outcome, finish_run
 from chatapp.runs.actions.runs import PartialAnswer, checkpoint_answers, claim_run

@@ -37,9 +37,9 @@ from chatapp.long_term.actions.tombstones import (
 )
 from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry, Profile
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.work_budget import PIECE
 from chatapp.operations.models import ForgettingCount
-from chatapp.operations.work_budget import PIECE
 from chatapp.providers.models import ModelConfig
 from chatapp.recall.actions.indexing import (
     delete_index,

@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from chatapp.accounts.models import User
 from chatapp.management.commands import purge_deleted
 from chatapp.operations import tasks
-from chatapp.operations.journal import truncate_journal, truncate_patiently
+from chatapp.operations.database.journal import truncate_journal, truncate_patiently
 from tests.forgetting.everywhere import tables_with
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,8 +11,8 @@ import pytest
 from chatapp.accounts.models import User
 from chatapp.compaction.compactor import queue_next_compaction
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.database import in_database
-from memory.sentences import split_sentences, strip_list_mark
+from chatapp.operations.database.threads import in_database
+from memory.language.sentences import split_sentences, strip_list_mark
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop
 from tests.context_engine.talking import talking, work

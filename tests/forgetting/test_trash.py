@@ -28,8 +28,8 @@ from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_about
 from chatapp.operations import clock
+from chatapp.operations.database.work_budget import Pace
 from chatapp.operations.errors import Conflict, NotFound
-from chatapp.operations.work_budget import Pace
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.runs.models import Run
 from tests.forgetting.everywhere import files_with, tables_with

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.test import Client
 
 from agents import events
-from agents.manifest import Manifest, dump_manifest
+from agents.requests.manifest import Manifest, dump_manifest
 from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText, SentRequest
@@ -26,9 +26,9 @@ from chatapp.forgetting.actions.forget import forget_items
 from chatapp.forgetting.actions.forget_all import forget_conversation
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
+from chatapp.operations.database.forgetting_counts import read_forgetting_count
+from chatapp.operations.database.work_budget import PIECE
 from chatapp.operations.errors import LeaseLost, ReadForgotten
-from chatapp.operations.forgetting_counts import read_forgetting_count
-from chatapp.operations.work_budget import PIECE
 from chatapp.runs import runner
 from chatapp.runs.actions.runs import Lease, claim_run, record_facts
 from chatapp.runs.actions.sending import NewMessage, send_message

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from agents.summarise import SummaryResult
+from agents.background.summarise import SummaryResult
 from agents.types import TokenUsage
 from chatapp.accounts.models import User
 from chatapp.compaction import rewriting, tasks
@@ -26,7 +26,7 @@ from chatapp.forgetting.services import forget_entry, forget_message
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.work_budget import UNBOUNDED, PacedTransactions
+from chatapp.operations.database.work_budget import UNBOUNDED, PacedTransactions
 from chatapp.providers.models import Usage
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

@@ -25,10 +25,10 @@ from django.db.models import Model
 from django.utils import translation
 from django.utils.translation.template import templatize
 
-from agents.error_mapping import describe_error
+from agents.background.summarise import CUT_OFF, EMPTY, FAILURES, NO_FACTS, NO_MODEL, NO_ROOM
+from agents.chat_models.error_mapping import describe_error
 from agents.errors import ModelErrorCategory
-from agents.plan.run import NO_STEPS, SHORTER_HISTORY, UNREAD_ANALYSIS
-from agents.react import (
+from agents.loop.react import (
     NO_FINAL_ANSWER,
     NO_ROOM_TO_ANSWER,
     OUT_OF_STEPS,
@@ -36,7 +36,7 @@ from agents.react import (
     SHORTENED,
     UNASKED_TOOL,
 )
-from agents.summarise import CUT_OFF, EMPTY, FAILURES, NO_FACTS, NO_MODEL, NO_ROOM
+from agents.plan.run import NO_STEPS, SHORTER_HISTORY, UNREAD_ANALYSIS
 from agents.types import FinishReason
 from chatapp.accounts.budgets.values import Limit
 from chatapp.context.tools.registry import local_tools
@@ -46,7 +46,7 @@ from chatapp.providers.presets import Preset, presets
 from chatapp.runs.actions.endings import INTERRUPTED
 from chatapp.runs.answer_ends import NOTHING_KEPT, describe_end
 from chatapp.runs.runner import FAILED, OUTAGE, SHUTTING_DOWN
-from memory.policy import ContextPolicy
+from memory.window.policy import ContextPolicy
 from tests.environment import ROOT
 from tests.frontend.test_modules import NODE
 
@@ -64,12 +64,12 @@ KEYWORDS: dict[str, Any] = {
 }
 """The functions that mark a sentence, with the position of the sentence among their arguments."""
 CHECKS = (
-    "chatapp/operations/doctor.py",
+    "chatapp/operations/monitoring/doctor.py",
     "chatapp/providers/model_check.py",
     "chatapp/providers/named_windows.py",
     "chatapp/agent_presets/mcp_servers.py",
     "agents/chat_models/probing.py",
-    "memory/budget.py",
+    "memory/window/budget.py",
 )
 NOT_SHOWN = {"Answer with the one word: ready"}
 """Texts in these modules that operators do not see."""

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 
 from chatapp.accounts.models import User
-from chatapp.operations.security_headers import content_security_policy
+from chatapp.operations.http.security_headers import content_security_policy
 
 
 def policy_of(response: HttpResponse) -> dict[str, str]:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from chatapp.operations.frontend import (
+from chatapp.operations.http.frontend import (
     BARE_NAMES,
     NodeModulesFinder,
     build_import_map,

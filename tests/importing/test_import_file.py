@@ -27,7 +27,7 @@ from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.services import move_to_trash, restore
 from chatapp.operations import clock
-from chatapp.operations.work_budget import Budget, Pace
+from chatapp.operations.database.work_budget import Budget, Pace
 from tests.importing.exports import chatgpt, claude, gpt_node, librechat, open_webui
 
 ONE_BY_ONE = Pace(seconds=float("inf"), budget=Budget(rows=1))

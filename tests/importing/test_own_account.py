@@ -36,7 +36,7 @@ from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.operations import clock
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from chatapp.providers.models import ModelConfig
 from memory.bounds import MAX_IMPORTED
 from memory.types import ToolResultPart

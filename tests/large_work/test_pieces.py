@@ -26,8 +26,8 @@ from chatapp.forgetting.selectors.forgotten import waiting_removals
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.operations import clock
+from chatapp.operations.database.work_budget import Budget, Pace, PacedTransactions
 from chatapp.operations.errors import Conflict
-from chatapp.operations.work_budget import Budget, Pace, PacedTransactions
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument, SearchPosting
 from chatapp.recall.selectors.unindexed import BATCH, overlooked_conversations

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from chatapp.operations import work_budget
-from chatapp.operations.database import BEGINS_FOR_S
-from chatapp.operations.work_budget import YIELD_AT_MOST_S, YIELD_STEP_S, yield_to_answers
+from chatapp.operations.database import work_budget
+from chatapp.operations.database.threads import BEGINS_FOR_S
+from chatapp.operations.database.work_budget import YIELD_AT_MOST_S, YIELD_STEP_S, yield_to_answers
 
 
 @dataclass

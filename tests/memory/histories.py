@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from memory.budget import TokenBudget
-from memory.policy import ContextPolicy
 from memory.tokens import Calibration, estimate_parts, text_message
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
 
 WORDS = (
     "order A-17 costs $420 ",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memory.budget import TokenBudget
-from memory.policy import ContextPolicy
 from memory.strategies.protocol import Rejected, Summary, SummaryRequest
 from memory.types import Message
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
 
 
 def summary_requests(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memory.claims import Claim, find_claims
-from memory.sentences import Vocabulary
-from memory.terms import Analyzer
+from memory.language.sentences import Vocabulary
+from memory.language.terms import Analyzer
+from memory.long_term.claims import Claim, find_claims
 
 VOCABULARY = Vocabulary(Analyzer())
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.consolidation import (
+from memory.long_term.consolidation import (
     DayNotes,
     Over,
     UserEdits,

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from memory.dates import find_dates
+from memory.recall.dates import find_dates
 
 MONDAY = date(2026, 11, 23)
 

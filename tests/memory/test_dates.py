@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from memory.dates import find_dates
+from memory.recall.dates import find_dates
 
 SUNDAY = date(2026, 11, 22)
 TUESDAY = date(2026, 11, 17)

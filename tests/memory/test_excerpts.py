@@ -1,7 +1,7 @@
 import pytest
 
-from memory.excerpts import MAX_EXCERPT_CHARS, excerpt_of
-from memory.terms import Analyzer
+from memory.language.terms import Analyzer
+from memory.recall.excerpts import MAX_EXCERPT_CHARS, excerpt_of
 
 ANALYZER = Analyzer()
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory.extractive import extract_missing, extract_summary, find_facts, write_extract
-from memory.summary import EARLIER_TRUNCATED
+from memory.compaction.extractive import extract_missing, extract_summary, find_facts, write_extract
+from memory.compaction.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text
 from tests.memory.histories import call, plain_turns, reply, result, user
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.quotes import Quotes
-from memory.sentences import Vocabulary, split_sentences
-from memory.terms import Analyzer
-from memory.tombstones import Fingerprinter, Tombstones
+from memory.language.quotes import Quotes
+from memory.language.sentences import Vocabulary, split_sentences
+from memory.language.terms import Analyzer
+from memory.long_term.tombstones import Fingerprinter, Tombstones
 
 VOCABULARY = Vocabulary(Analyzer())
 SAID = "My dog is called Rex. He eats two bowls of Pedigree-7 at 18:30."

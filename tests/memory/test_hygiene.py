@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memory.memorable import is_memorable
-from memory.new_sentences import KnownSentences, Learned, learn
-from memory.sentences import Vocabulary
-from memory.terms import Analyzer
+from memory.language.sentences import Vocabulary
+from memory.language.terms import Analyzer
+from memory.long_term.memorable import is_memorable
+from memory.long_term.new_sentences import KnownSentences, Learned, learn
+from memory.long_term.tombstones import Fingerprint, Fingerprinter, Tombstones
 from memory.tokens import text_message
-from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
 
 VOCABULARY = Vocabulary(Analyzer())
 FINGERPRINTER = Fingerprinter(b"key", VOCABULARY)

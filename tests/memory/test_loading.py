@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.loading import STEP_SHARE, LoadLimits, StoredSize, choose_start, sample_positions
+from memory.window.loading import STEP_SHARE, LoadLimits, StoredSize, choose_start, sample_positions
 
 LIMITS = LoadLimits(window=8_000, uncut=6_000, tail=800, keep_recent=10)
 roles = st.sampled_from(("user", "user", "assistant", "assistant", "tool"))

@@ -1,4 +1,4 @@
-"""memory/profile.py: compare_lines uses `SequenceMatcher`, which takes cubic time for many equal lines."""
+"""memory/long_term/profile.py: compare_lines uses `SequenceMatcher`, which takes cubic time for many equal lines."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.profile import LineChange, compare_lines
+from memory.long_term.profile import LineChange, compare_lines
 from tests.servers.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +19,7 @@ def test_two_versions_of_a_profile_are_compared_in_bounded_time(before: str, aft
     """Compare some 10 to 20 KB of short lines with blank lines between; profiles may be far longer. The page of a
     version and each consolidation compare all versions before it."""
     program = (
-        "from memory.profile import compare_lines\n"
+        "from memory.long_term.profile import compare_lines\n"
         "def text(line): return ''.join(line % at if '%' in line else line for at in range(1_500))\n"
         f"compare_lines(text({before}), text({after}))"
     )

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from memory.budget import TokenBudget
 from memory.errors import PolicyError
-from memory.policy import (
+from memory.window.budget import TokenBudget
+from memory.window.policy import (
     DEFAULT_POLICY,
     ContextPolicy,
     check_user_fields,

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from memory.ranking import MOST_PASSED_OVER, Candidate, RecallSize, select_recall
+from memory.recall.ranking import MOST_PASSED_OVER, Candidate, RecallSize, select_recall
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 ROOM = RecallSize(100, 400)

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from agents.tools.memory_tools import Hit, list_hits
-from memory.extractive import extract_summary
-from memory.terms import describe_piece, read_piece
+from memory.compaction.extractive import extract_summary
+from memory.compaction.transcript import render_transcript
+from memory.language.terms import describe_piece, read_piece
 from memory.tokens import text_message
-from memory.transcript import render_transcript
 
 
 @pytest.mark.mechanism("ours.recall-sources")

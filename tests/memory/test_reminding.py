@@ -7,10 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory.budget import TokenBudget
-from memory.compaction import PlanInputs, plan_span
-from memory.policy import ContextPolicy
-from memory.reminder import (
+from memory.compaction.planning import PlanInputs, plan_span
+from memory.compaction.reminder import (
     ToolNote,
     build_reminder,
     list_achieved,
@@ -18,10 +16,12 @@ from memory.reminder import (
     shorten_reminder,
     write_reminder,
 )
-from memory.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
+from memory.compaction.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
 from memory.tokens import text_message, total_tokens
 from memory.types import Checkpoint, Message, ToolCallPart
-from memory.view import View, ViewInputs, fit_view
+from memory.window.budget import TokenBudget
+from memory.window.policy import ContextPolicy
+from memory.window.view import View, ViewInputs, fit_view
 from tests.memory.histories import plain_turns
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

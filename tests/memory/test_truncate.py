@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.summary import summary_message
+from memory.compaction.summary import summary_message
 from memory.tokens import text_message, total_tokens
-from memory.truncate import (
+from memory.types import ImagePart, Message, TextPart, ToolResultPart
+from memory.window.truncate import (
     TRUNCATED,
     choose_pins,
     cut_message,
@@ -21,8 +22,7 @@ from memory.truncate import (
     smart_truncate,
     squeeze_messages,
 )
-from memory.turns import repair_tool_calls
-from memory.types import ImagePart, Message, TextPart, ToolResultPart
+from memory.window.turns import repair_tool_calls
 from tests.memory.histories import call, histories, message, plain_turns, reply, result, user
 from tests.memory.views import assert_no_orphans
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.budget import TokenBudget
-from memory.loading import NOTHING_LEFT_OUT, LeftOut
-from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.tokens import UNCALIBRATED, Calibration, text_message
 from memory.types import Checkpoint, Message
-from memory.view import View, ViewInputs, fit_view
+from memory.window.budget import TokenBudget
+from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
+from memory.window.policy import DEFAULT_POLICY, ContextPolicy
+from memory.window.view import View, ViewInputs, fit_view
 
 NO_SYSTEM = text_message("system", "You are helpful.")
 

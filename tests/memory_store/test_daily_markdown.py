@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.daily import DailyEntry, parse_day, render_day
+from memory.long_term.daily import DailyEntry, parse_day, render_day
 
 DAY = date(2026, 11, 21)
 NOON = datetime(2026, 11, 21, 12, 5, tzinfo=timezone(timedelta(hours=9)))

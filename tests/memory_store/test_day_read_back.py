@@ -7,7 +7,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.long_term.models import MemoryEntry
-from memory.daily import DailyEntry, parse_day, render_day
+from memory.long_term.daily import DailyEntry, parse_day, render_day
 
 Clients = Callable[[User], Client]
 TEXT = "Ann sent this note:\n\n## Plan\n  <!-- entry 0 | at 2026-03-01T10:00:00+00:00 -->\nBuy a boat."

@@ -17,7 +17,7 @@ from chatapp.long_term.actions.entries import add_entry, note_sources, record_en
 from chatapp.long_term.models import EntryRevision, MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.recall.user_search import search_memory
-from memory.daily import parse_day
+from memory.long_term.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[[User], Client]

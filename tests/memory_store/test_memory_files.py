@@ -12,7 +12,7 @@ from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import MemoryEntry, StaleDay
 from chatapp.realtime.models import Event
-from memory.daily import parse_day
+from memory.long_term.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation
 
 DAY = NOW.date()

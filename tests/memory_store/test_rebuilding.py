@@ -21,8 +21,8 @@ from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import add_entry, edit_entry
 from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.operations.ids import new_id
-from chatapp.operations.schema_version import database_made_at
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.schema_version import database_made_at
 from chatapp.providers.models import Usage
 from chatapp.recall.actions import indexing
 from chatapp.recall.actions.indexing import rebuild_index

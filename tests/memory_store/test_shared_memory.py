@@ -26,9 +26,9 @@ from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads
 from chatapp.forgetting.services import forget_entry
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.operations.database import in_database
+from chatapp.operations.database.forgetting_counts import check_forgetting_count, read_forgetting_count
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import ReadForgotten
-from chatapp.operations.forgetting_counts import check_forgetting_count, read_forgetting_count
 from chatapp.recall.actions.indexing import index_conversation
 from memory.types import ToolResultPart
 from tests.api.program import Program

@@ -21,7 +21,7 @@ from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.services import forget_chosen, take_out_of_shared
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from tests.context_engine.chatting import on_a_loop
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import read_elsewhere

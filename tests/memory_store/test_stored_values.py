@@ -12,7 +12,7 @@ from django.db import connection, models
 from chatapp.accounts.models import User
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.long_term.models import EntryRevision, MemoryEntry
-from chatapp.operations.statements import as_stored, insert_rows, table_name, update_row
+from chatapp.operations.database.statements import as_stored, insert_rows, table_name, update_row
 from chatapp.recall.actions.indexing import index_entry
 from chatapp.recall.models import SearchDocument, StoredClaim
 

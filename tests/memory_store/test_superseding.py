@@ -18,7 +18,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.turn_recall import InContext, RecalledTurn
-from memory.ranking import RecallSize
+from memory.recall.ranking import RecallSize
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 from tests.servers.behaviour import says

@@ -14,7 +14,7 @@ from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.long_term.selectors.profile import profile_text
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import clock
-from chatapp.operations.editions import Edition, edition_of_user, one_edition
+from chatapp.operations.caching.editions import Edition, edition_of_user, one_edition
 from chatapp.operations.models import UserEdition
 from tests.memory_store.rows import new_conversation
 

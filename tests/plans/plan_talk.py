@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import Usage
 from tests.context_engine.talking import Talk
 from tests.servers.behaviour import ERRORS

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.runs.models import Run
 from tests.api.program import Program
 from tests.api.running import send, wait_for_end

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import read_all, send

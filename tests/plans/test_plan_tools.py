@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chatapp.agent_presets.models import Agent
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from tests.api import own_tools
 from tests.api.program import Program
 from tests.context_engine.talking import Talk, talking

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from chatapp.operations.celery_app import app
+from chatapp.operations.workers.celery_app import app
 
 CHATAPP = Path(settings.BASE_DIR) / "chatapp"
 

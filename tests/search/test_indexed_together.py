@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
-from chatapp.operations.work_budget import PIECE, Pace
+from chatapp.operations.database.work_budget import PIECE, Pace
 from chatapp.recall.actions.indexing import FEW, index_some
 from chatapp.recall.selectors.unindexed import has_more_to_index
 from chatapp.recall.tasks import index_conversations, index_together

@@ -9,8 +9,8 @@ from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.analysis import questions
 from chatapp.recall.selectors.user_index import open_index
 from chatapp.recall.turn_recall import InContext, RecalledTurn, recall_for
-from memory.questions import QuestionReader
-from memory.ranking import LITTLE, RecallSize
+from memory.recall.questions import QuestionReader
+from memory.recall.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
 

@@ -10,7 +10,7 @@ from chatapp.conversations.actions.imports import import_conversation
 from chatapp.conversations.api.imports import read_messages
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.turn_recall import RecalledTurn, recall_for
-from memory.ranking import LITTLE, RecallSize
+from memory.recall.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]

@@ -13,7 +13,7 @@ from chatapp.recall.actions import removal
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 from chatapp.recall.turn_recall import recall_for
 from chatapp.recall.user_search import search_memory
-from memory.ranking import RecallSize
+from memory.recall.ranking import RecallSize
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db

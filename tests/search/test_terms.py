@@ -2,12 +2,12 @@ from datetime import date
 
 import pytest
 
-from memory.date_spans import DateSpan
-from memory.dates import Dates, find_dates
-from memory.passages import split_passages
-from memory.questions import QuestionReader
-from memory.sessions import find_session
-from memory.terms import Analyzer, split_speaker
+from memory.language.terms import Analyzer, split_speaker
+from memory.recall.date_spans import DateSpan
+from memory.recall.dates import Dates, find_dates
+from memory.recall.passages import split_passages
+from memory.recall.questions import QuestionReader
+from memory.recall.sessions import find_session
 
 ANALYZER = Analyzer()
 QUESTIONS = QuestionReader(ANALYZER)

@@ -11,8 +11,8 @@ from agents.errors import ModelError
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.services import forget_whole_conversation
-from chatapp.operations import doctor, metrics
-from chatapp.operations.work_budget import Budget
+from chatapp.operations.database.work_budget import Budget
+from chatapp.operations.monitoring import doctor, metrics
 from chatapp.recall import embedding
 from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions import indexing as index_actions
@@ -23,7 +23,7 @@ from chatapp.recall.selectors.user_index import SearchFilter, open_index
 from chatapp.recall.turn_recall import recall_for
 from chatapp.recall.user_search import search_memory
 from chatapp.recall.vectors import NEAREST_BY_CODE, OWNER
-from memory.ranking import RecallSize, add_nearness
+from memory.recall.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
 from tests.servers.embeddings_server import EmbeddingsServer

@@ -20,9 +20,9 @@ IMPORTED = (
     "channels.auth",
     "chatapp.accounts.actions",
     "chatapp.accounts.socket_auth",
-    "chatapp.operations.lifecycle",
-    "chatapp.operations.private_files",
-    "chatapp.operations.schema_version",
+    "chatapp.operations.serving.lifecycle",
+    "chatapp.operations.storage.private_files",
+    "chatapp.operations.database.schema_version",
     "chatapp.operations.serving.authentication",
     "chatapp.operations.serving.embedded",
     "chatapp.operations.serving.file_streams",
@@ -68,7 +68,7 @@ def read_settings_anew() -> list[str]:
     """Load the settings from the current environment. Return the names of those that were read during the import and
     have changed."""
     before = settings_read()
-    environment = importlib.import_module("chatapp.operations.environment")
+    environment = importlib.import_module("chatapp.operations.configuration.environment")
     for known in (environment.shown, environment._from_file):
         known.clear()
     del sys.modules[SETTINGS]

@@ -13,7 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import find_token, scopes_of
-from chatapp.operations.doctor import check_data_folder, check_schema, examine_part
+from chatapp.operations.monitoring.doctor import check_data_folder, check_schema, examine_part
 from chatapp.providers.actions import ensure_first_model
 from tests.servers.service import run_manage
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from chatapp.operations.celery_app import app
+from chatapp.operations.workers.celery_app import app
 
 ROOT = Path(__file__).parents[2]
 OURS = ("web", "worker", "beat", "migrate")

@@ -12,7 +12,7 @@ import dj_database_url
 import pytest
 from kombu import Connection
 
-from chatapp.operations import environment
+from chatapp.operations.configuration import environment
 from tests.environment import ROOT, documented_names
 from tests.servers.service import run_manage
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from chatapp.operations.logs import ResponseLevelFilter, build_formatter
+from chatapp.operations.monitoring.logs import ResponseLevelFilter, build_formatter
 from tests.fixtures.processes import ServiceStarter
 from tests.servers.service import Service, run_manage
 
@@ -116,7 +116,7 @@ def test_a_response_is_logged_as_an_error_only_if_the_service_is_at_fault(status
 
 WORKER = """
 import logging
-from chatapp.operations.celery_app import app
+from chatapp.operations.workers.celery_app import app
 app.log.setup(loglevel="DEBUG")
 print(*(logging.getLevelName(logging.getLogger(name).getEffectiveLevel()) for name in ("", "celery", "chatapp")))
 """

@@ -12,8 +12,8 @@ from celery.beat import SchedulingError
 from django.db import OperationalError
 from kombu.exceptions import OperationalError as BrokerError
 
-from chatapp.operations.logs import OutageLines
-from chatapp.operations.outages import describe_outage, is_disk_full
+from chatapp.operations.database.outages import describe_outage, is_disk_full
+from chatapp.operations.monitoring.logs import OutageLines
 
 
 def record_of(error: Exception) -> logging.LogRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from chatapp.operations.postgresql import WatchedConnection
+from chatapp.operations.database.postgresql import WatchedConnection
 from tests.servers.postgres import Postgres
 
 

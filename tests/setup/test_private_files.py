@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from chatapp.operations.private_files import close_exposed, find_foreign
+from chatapp.operations.storage.private_files import close_exposed, find_foreign
 from tests.environment import ROOT
 from tests.fixtures.processes import ServiceStarter
 from tests.servers.made_once import copy_migrated_sqlite
@@ -153,9 +153,7 @@ def test_a_database_outside_the_data_folder_is_made_private_too(
 
 def test_a_celery_process_creates_private_files(tmp_path: Path) -> None:
     """Workers and beat are started with Celery's own command, not with ours."""
-    program = (
-        "import os, chatapp.operations.celery_app as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"
-    )
+    program = "import os, chatapp.operations.workers.celery_app as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"
     env = {**os.environ, "DATA_DIR": str(tmp_path / "data")}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True

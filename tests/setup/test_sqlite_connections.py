@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from chatapp.operations.sqlite3 import base
+from chatapp.operations.database.sqlite3 import base
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 

@@ -14,7 +14,7 @@ import sys
 import django
 django.setup()
 import chatapp.operations.serving.launcher
-from chatapp.operations.celery_app import app
+from chatapp.operations.workers.celery_app import app
 app.loader.import_default_modules()
 print(*sys.modules)
 from ninja import Schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.presets import read_preset
+from agents.presets.exchange import read_preset
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.conversations.models import Conversation, Message
 from chatapp.providers.models import ModelConfig, Usage

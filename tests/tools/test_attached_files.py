@@ -22,7 +22,7 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Message
 from chatapp.files.attachments import store_upload
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.runs.actions.sending import NewMessage, send_message
 from tests.tools.test_offloads import picture
 

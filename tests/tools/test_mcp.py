@@ -9,8 +9,8 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from agents import mcp
-from agents.mcp import (
+from agents.tools import mcp
+from agents.tools.mcp import (
     McpBroken,
     McpEndpoint,
     McpProblem,

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agents.mcp import McpToolFacts
+from agents.tools.mcp import McpToolFacts
 from chatapp.agent_presets import tasks as agent_tasks
 from chatapp.agent_presets.actions import LIST_AGAIN_AFTER, record_problem, record_tools, save_mcp_server
 from chatapp.agent_presets.mcp_servers import check_server, refresh_server
@@ -16,7 +16,7 @@ from chatapp.agent_presets.selectors import servers_to_list
 from chatapp.context.tools import registry
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.models import AuditEvent
 from tests.servers.mcp_server import McpProcess
 from tests.tools.test_mcp import CALLER

@@ -14,7 +14,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.entries import add_entry
 from chatapp.long_term.models import MemoryEntry, MemoryPause
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.models import Run
 

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 from PIL import Image
 
-from agents.tool_results import fits
+from agents.loop.tool_results import fits
 from agents.tools.protocol import ResultLimit, ToolCaller, ToolFailure
 from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations.actions.conversations import create_conversation
@@ -29,9 +29,9 @@ from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.operations.database import in_database
-from chatapp.operations.doctor import check_bucket
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import InvalidInput, NotFound
+from chatapp.operations.monitoring.doctor import check_bucket
 from memory.tokens import text_message
 from memory.types import ToolResultPart
 from tests.memory_store.rows import finished_compaction, new_conversation, say

@@ -10,7 +10,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.presets import Preset, PresetError, read_preset, write_preset
+from agents.presets.exchange import Preset, PresetError, read_preset, write_preset
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.context.tools import registry
 from chatapp.conversations.models import Conversation

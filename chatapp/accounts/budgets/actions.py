@@ -12,9 +12,9 @@ from django.db.models import F, Q, QuerySet
 
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
-from chatapp.operations.ids import new_id
-from chatapp.operations.leases import is_out_of_lease
-from chatapp.operations.work_budget import PIECE, UNBOUNDED, delete_some
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, delete_some
+from chatapp.operations.workers.leases import is_out_of_lease
 
 RELEASED_AT_ONCE = 500
 RETENTION = timedelta(days=93)

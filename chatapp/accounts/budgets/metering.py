@@ -8,13 +8,13 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 
+from agents.chat_models.usage import CallMeter, count_request
 from agents.errors import ModelError
 from agents.types import ChatModel, Finished, ModelItem, ModelRequest, TokenUsage
-from agents.usage import CallMeter, count_request
 from chatapp.accounts.budgets.actions import Amount, Hold, hold, is_held, settle
 from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.operations import clock
-from chatapp.operations.database import Once, first_in_writer, in_writer, retry_on_outage
+from chatapp.operations.database.threads import Once, first_in_writer, in_writer, retry_on_outage
 
 EXPECTED_OUTPUT_TOKENS = 1_000
 """Output tokens that a call holds at most: with its whole output limit, one call could lock out all others."""

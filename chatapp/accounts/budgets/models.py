@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 MAX_TOKENS = 10**15
 MAX_MONEY = 10**6

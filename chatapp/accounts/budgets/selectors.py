@@ -10,7 +10,7 @@ from uuid import UUID
 from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.budgets.values import NANOS, Limit, Spender
 from chatapp.accounts.group_access.selectors import groups_of
-from chatapp.operations.editions import cached
+from chatapp.operations.caching.editions import cached
 
 Scope = Budget.Scope
 WHOSE = {Scope.DEPLOYMENT: "The shared", Scope.EVERY_USER: "Your", Scope.USER: "Your"}

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Model
 
 from chatapp.accounts.group_access.models import GroupAccess
-from chatapp.operations.editions import cached, cached_for_user
+from chatapp.operations.caching.editions import cached, cached_for_user
 
 
 @dataclass(frozen=True, slots=True)

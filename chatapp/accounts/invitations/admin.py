@@ -15,7 +15,7 @@ from chatapp.accounts.invitations.actions import withdraw_invitation
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.invitations.services import Invited, invite
 from chatapp.operations.admin.pages import ViewOnlyAdmin
-from chatapp.operations.changeable_settings import current, has_mail
+from chatapp.operations.configuration.changeable_settings import current, has_mail
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.operations.translations import translate_sentence
 

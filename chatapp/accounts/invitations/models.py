@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Lower
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 
 class Invitation(models.Model):

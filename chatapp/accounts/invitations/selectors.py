@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from chatapp.accounts.invitations.models import Invitation
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 
 
 def valid_invitation(token_hash: str, now: datetime) -> Invitation | None:

@@ -15,8 +15,8 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.presets import PresetError, read_preset, write_preset
-from agents.yaml_text import MAX_YAML_CHARS
+from agents.presets.exchange import PresetError, read_preset, write_preset
+from agents.presets.yaml_text import MAX_YAML_CHARS
 from chatapp.accounts.group_access.admin import KeepsRestrictions
 from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import create_agent, save_agent

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from agents.hooks import HookLevel, read_hooks
+from agents.loop.hooks import HookLevel, read_hooks
 from chatapp.agent_presets.actions import save_deployment_hook
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import DeploymentHook

@@ -18,7 +18,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from agents.yaml_text import write_yaml
+from agents.presets.yaml_text import write_yaml
 from chatapp.agent_presets.actions import approve_tools, save_mcp_server
 from chatapp.agent_presets.mcp_servers import check_server
 from chatapp.agent_presets.models import McpServer

@@ -15,8 +15,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Model
 
-from agents.hooks import Hook, write_hooks
-from agents.presets import Preset
+from agents.loop.hooks import Hook, write_hooks
+from agents.presets.exchange import Preset
 from chatapp.agent_presets.actions import (
     AgentValues,
     create_agent,
@@ -45,12 +45,12 @@ from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
 from chatapp.agent_presets.services import Choices, check_changes, check_preset
 from chatapp.operations import encryption
-from chatapp.operations.audit import record_change
 from chatapp.operations.errors import ServiceError
+from chatapp.operations.monitoring.audit import record_change
 from chatapp.providers.actions import key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
 from memory.errors import PolicyError
-from memory.policy import check_written
+from memory.window.policy import check_written
 
 BY_COMMAND = "manage.py apply"
 ENDPOINT = ("model_id", "base_url")

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from agents.hooks import Hook
-from agents.presets import Preset, Prompt
-from agents.yaml_text import PlaceError, fill_texts
+from agents.loop.hooks import Hook
+from agents.presets.exchange import Preset, Prompt
+from agents.presets.yaml_text import PlaceError, fill_texts
 from memory.bounds import MAX_POLICY_FIELDS, MAX_RETENTION_DAYS, MAX_TOOLS, Id, Tokens
 from memory.strict_types import StrictTypes
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agents.yaml_text import MAX_YAML_CHARS
+from agents.presets.yaml_text import MAX_YAML_CHARS
 from chatapp.agent_presets.deployments.differences import Difference, SectionDifference
 from chatapp.operations.http.schemas import Body, Shape
 

@@ -28,15 +28,15 @@ from chatapp.long_term.actions.entries import (
     rewrite_entry,
 )
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations import jobs
+from chatapp.operations.database.forgetting_counts import check_forgetting_count, lock_forgetting_counts
 from chatapp.operations.errors import Conflict, LeaseLost
-from chatapp.operations.forgetting_counts import check_forgetting_count, lock_forgetting_counts
+from chatapp.operations.workers import jobs
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run
-from memory.new_sentences import correct_text
+from memory.long_term.new_sentences import correct_text
 
 TAKEN = "Another summary has replaced this one."
 BEING_WRITTEN = "A summary of this conversation is being written already."

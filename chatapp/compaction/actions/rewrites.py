@@ -15,12 +15,12 @@ from chatapp.compaction.selectors import span_ends
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.actions.entries import record_entry, rewrite_entry
 from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.database.forgetting_counts import check_forgetting_count
 from chatapp.operations.errors import ReadForgotten
-from chatapp.operations.forgetting_counts import check_forgetting_count
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.usage import CallUsage
-from memory.consolidation import bare_line
-from memory.new_sentences import add_sentences
+from memory.long_term.consolidation import bare_line
+from memory.long_term.new_sentences import add_sentences
 
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)

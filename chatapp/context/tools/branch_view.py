@@ -15,7 +15,7 @@ from chatapp.conversations.models import Branch, Message
 from chatapp.files.models import Offload
 from chatapp.files.offloads import lines_of_context
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.errors import NotFound
 from chatapp.runs.models import Run, ToolCall
 

@@ -10,7 +10,7 @@ from chatapp.context.tools.branch_view import view_of
 from chatapp.files.attachments import read_content
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import attached_files, messages_showing
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.recall.actions.sources import note_read
 
 

@@ -19,16 +19,16 @@ from chatapp.long_term.selectors.entries import day_entries, entry_of
 from chatapp.long_term.selectors.pauses import pauses_of
 from chatapp.long_term.selectors.scopes import memory_access_in, shared_entry
 from chatapp.operations import clock
-from chatapp.operations.access import parse_id
 from chatapp.operations.clock import zone_named
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.sources import note_read
 from chatapp.recall.analysis import analyzer
 from chatapp.recall.selectors.found_texts import Found, source_of
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter
 from chatapp.recall.user_search import search_memory
-from memory.daily import render_day
+from memory.long_term.daily import render_day
 
 SPARE = 30
 """Extra results to fetch: some may belong to another branch, or date from a memory pause."""

@@ -11,8 +11,8 @@ from chatapp.context.tools.branch_view import BranchView, view_of
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads, lines_of_context, offloader, read_content
 from chatapp.files.selectors import offload_of, offloads_of
-from chatapp.operations.access import parse_id
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound, Unavailable
 from chatapp.recall.actions.sources import note_read
 from chatapp.runs.models import Run, RunSource, ToolCall

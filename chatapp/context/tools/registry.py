@@ -23,8 +23,8 @@ from chatapp.context.tools.offloads import OwnOffloads
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.operations import clock
-from chatapp.operations.changeable_settings import current
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.configuration.changeable_settings import current
+from chatapp.operations.database.threads import retry_on_outage
 
 
 class UserClock:

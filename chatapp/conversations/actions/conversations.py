@@ -18,7 +18,7 @@ from chatapp.conversations.schemas.conversations import conversation_shape
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.conversations import retention_days_of, scope_for
 from chatapp.long_term.models import MemoryPause
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log

@@ -21,10 +21,16 @@ from chatapp.conversations.actions.conversations import title_from
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.actions.removals import begin_import, end_import, release_removal, renew_import
 from chatapp.forgetting.models import Removal
-from chatapp.operations import jobs
-from chatapp.operations.ids import new_hex_ids
-from chatapp.operations.statements import as_stored, execute_stored, insert_rows, table_name, update_row
-from chatapp.operations.work_budget import UNBOUNDED, Budget, Pace, PacedTransactions
+from chatapp.operations.database.ids import new_hex_ids
+from chatapp.operations.database.statements import (
+    as_stored,
+    execute_stored,
+    insert_rows,
+    table_name,
+    update_row,
+)
+from chatapp.operations.database.work_budget import UNBOUNDED, Budget, Pace, PacedTransactions
+from chatapp.operations.workers import jobs
 from chatapp.recall.actions.indexing import index_conversation
 from memory.tokens import MESSAGE_OVERHEAD, estimate_parts, estimate_text
 

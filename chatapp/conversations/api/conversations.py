@@ -44,7 +44,7 @@ from chatapp.operations.http.schemas import Page, answers
 from chatapp.providers.selectors import accessible_model
 from memory.bounds import MAX_TITLE_CHARS, Cursor, Id, PageSize
 from memory.errors import PolicyError
-from memory.policy import drop_overridden_aliases
+from memory.window.policy import drop_overridden_aliases
 
 router = Router(tags=["conversations"])
 

@@ -16,7 +16,7 @@ from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.export import json_pieces, markdown_pieces
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 from chatapp.operations.http.schemas import answers
 
 router = Router(tags=["conversations"])

@@ -18,10 +18,10 @@ from chatapp.conversations.actions.imports import ImportedMessage, import_conver
 from chatapp.conversations.schemas.conversations import Imported, ImportHead
 from chatapp.conversations.schemas.messages import Message
 from chatapp.operations import clock
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import InvalidInput, TooLarge
 from chatapp.operations.http.bodies import body_of, parse_json
 from chatapp.operations.http.schemas import answers
-from chatapp.operations.text import normalize_text
 from chatapp.providers.selectors import accessible_model
 from memory.bounds import MAX_ID_CHARS, MAX_IMPORTED, MAX_TITLE_CHARS, was_possible
 

@@ -12,9 +12,9 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Folder
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
+from chatapp.operations.database.outages import is_deleted_concurrently
 from chatapp.operations.errors import Conflict
-from chatapp.operations.outages import is_deleted_concurrently
 
 MAX_FOLDERS = 200
 

@@ -12,7 +12,7 @@ from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.conversations.folders.schemas import folder_shape
 from chatapp.conversations.models import Folder
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 
 
 def own_folders(user: User) -> QuerySet[Folder]:

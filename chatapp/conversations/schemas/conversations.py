@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from agents.hooks import Hook
+from agents.loop.hooks import Hook
 from chatapp.conversations import models
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, PolicyFields, Shape, single_line

@@ -19,8 +19,8 @@ from agents.plan.steps import OVER, PREVIEW_CHARS
 from chatapp.conversations import models
 from chatapp.conversations.schemas.conversations import Mode
 from chatapp.operations.clock import iso_time
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.http.schemas import Body, Key, Moment, Name, Page, Shape
-from chatapp.operations.text import normalize_text
 from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_ATTACHMENTS, MAX_CHARS, MAX_PARTS, Id
 

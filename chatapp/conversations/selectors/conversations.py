@@ -17,12 +17,12 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import IS_UNREAD, TEMPORARY_DAYS, Conversation, Folder, GroupRetention
 from chatapp.conversations.schemas.conversations import conversation_shape, days_kept
-from chatapp.operations.changeable_settings import current
-from chatapp.operations.editions import cached
+from chatapp.operations.caching.editions import cached
+from chatapp.operations.configuration.changeable_settings import current
+from chatapp.operations.database.sqlite3.base import FOLD_CASE, fold_case
+from chatapp.operations.database.statements import as_key, execute
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.http.cursors import newest_first
-from chatapp.operations.sqlite3.base import FOLD_CASE, fold_case
-from chatapp.operations.statements import as_key, execute
-from chatapp.operations.text import normalize_text
 from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_RETENTION_DAYS
 

@@ -19,9 +19,9 @@ from chatapp.conversations.models import Branch, Message
 from chatapp.conversations.schemas.messages import PageAsked, message_shape, tool_call_shape
 from chatapp.forgetting.models import ForgetProposal
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
-from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.database.statements import execute, placeholders
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.statements import execute, placeholders
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs.models import AnswerPiece, Run, ToolCall

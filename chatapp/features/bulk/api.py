@@ -21,7 +21,7 @@ from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Conversation
 from chatapp.features.bulk.services import Action, change_conversations
 from chatapp.operations import clock
-from chatapp.operations.database import in_long_work_thread
+from chatapp.operations.database.threads import in_long_work_thread
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.routers import Router

@@ -14,7 +14,7 @@ from chatapp.conversations.models import Folder
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.selectors import is_in_trash
 from chatapp.forgetting.trash.services import move_to_trash, restore
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
 
 Action = Literal["archive", "unarchive", "move", "trash", "restore"]

@@ -20,7 +20,7 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.files.models import Attachment
 from chatapp.forgetting.selectors.forgotten import check_nothing_is_being_forgotten
-from chatapp.operations.forgetting_counts import (
+from chatapp.operations.database.forgetting_counts import (
     check_forgetting_count,
     read_forgetting_count,
     until_nothing_is_forgotten,

@@ -18,7 +18,7 @@ from zipfile import ZipFile, is_zipfile
 from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from agents.yaml_text import MAX_YAML_CHARS
+from agents.presets.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import HEAD, Progress, open_zip, read_list, unpacking
 from chatapp.features.importing.values import Unreadable, storable
 from chatapp.files.actions import MAX_FOLDER_FILES

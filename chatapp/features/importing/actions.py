@@ -29,10 +29,10 @@ from chatapp.features.importing.tree import BranchedMessages
 from chatapp.features.importing.values import ReadForgottenKeys, SourceConversation
 from chatapp.files.actions import put_into_folder
 from chatapp.files.models import Attachment, Offload
+from chatapp.operations.database.forgetting_counts import lock_forgetting_counts
+from chatapp.operations.database.statements import insert_rows
+from chatapp.operations.database.work_budget import PacedTransactions
 from chatapp.operations.errors import ReadForgotten
-from chatapp.operations.forgetting_counts import lock_forgetting_counts
-from chatapp.operations.statements import insert_rows
-from chatapp.operations.work_budget import PacedTransactions
 
 LINKED_AT_ONCE = 100
 MAX_PAUSES = 1_000

@@ -44,9 +44,9 @@ from chatapp.features.importing.values import (
 )
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.work_budget import UNBOUNDED, Pace, PacedTransactions
 from chatapp.operations.errors import ServiceError
-from chatapp.operations.ids import new_id
-from chatapp.operations.work_budget import UNBOUNDED, Pace, PacedTransactions
 
 FORMATS = (palimpsest, chatgpt, claude, open_webui, librechat)
 # Number of conversations that one query looks up.

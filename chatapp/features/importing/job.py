@@ -34,12 +34,12 @@ from chatapp.features.importing.selectors import forgotten_sources, needs_file, 
 from chatapp.features.importing.stream import Progress
 from chatapp.features.importing.values import Unreadable, title_of
 from chatapp.operations import clock
-from chatapp.operations.access import parse_id
-from chatapp.operations.database import OUTAGE_ERRORS
-from chatapp.operations.durable_files import sync_folder
-from chatapp.operations.ids import new_id
-from chatapp.operations.jobs import wake_worker
-from chatapp.operations.work_budget import Pace, yield_to_answers
+from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.threads import OUTAGE_ERRORS
+from chatapp.operations.database.work_budget import Pace, yield_to_answers
+from chatapp.operations.storage.durable_files import sync_folder
+from chatapp.operations.workers.jobs import wake_worker
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import file_bytes_of
 from chatapp.files.selectors import stored_bytes
 from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 MAX_UNFINISHED = 3
 MAX_TURNS_WITHOUT_PROGRESS = 5

@@ -16,9 +16,9 @@ from chatapp.long_term.actions.profile import lock_profile, without_lines
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.clock import iso_time
-from chatapp.operations.forgetting_counts import lock_forgetting_counts
-from chatapp.operations.statements import insert_rows, update_rows
-from chatapp.operations.work_budget import Pace
+from chatapp.operations.database.forgetting_counts import lock_forgetting_counts
+from chatapp.operations.database.statements import insert_rows, update_rows
+from chatapp.operations.database.work_budget import Pace
 from chatapp.recall.actions.indexing import index_entries
 
 ENTRIES_AT_ONCE = 20

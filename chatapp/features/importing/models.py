@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 
-from chatapp.operations.ids import new_id
-from chatapp.operations.leases import is_out_of_lease
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.workers.leases import is_out_of_lease
 
 
 class ImportedConversation(models.Model):

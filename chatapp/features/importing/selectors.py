@@ -17,7 +17,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
 from chatapp.files.models import Attachment
 from chatapp.forgetting.trash.selectors import trash_of
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import NotFound
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig

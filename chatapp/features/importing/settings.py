@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from agents.hooks import Hook
-from agents.presets import PresetError, read_preset
+from agents.loop.hooks import Hook
+from agents.presets.exchange import PresetError, read_preset
 from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import create_agent
 from chatapp.agent_presets.hook_actions import check_declared
@@ -26,7 +26,7 @@ from chatapp.features.importing.account import Account
 from chatapp.features.importing.actions import store_folder
 from chatapp.features.importing.files import uploads_of
 from chatapp.features.importing.values import SourceConversation, storable
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound, ServiceError
 from chatapp.providers.selectors import accessible_model
 from memory.errors import PolicyError

@@ -21,7 +21,7 @@ import ijson
 from ijson.common import ObjectBuilder
 
 from chatapp.features.importing.values import Unreadable
-from chatapp.operations.zip_files import open_zip_file
+from chatapp.operations.storage.zip_files import open_zip_file
 
 MAX_COST = 256 * 2**20
 """Limit of one conversation: its characters, plus VALUE_COST for each value."""

@@ -20,8 +20,8 @@ from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import accessible_import
 from chatapp.features.importing.values import title_of
 from chatapp.operations import clock
-from chatapp.operations.durable_files import sync_folder
 from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.storage.durable_files import sync_folder
 
 MAX_PART_BYTES = 4 * 2**20
 SPARE_DISK_BYTES = 256 * 2**20

@@ -13,8 +13,8 @@ from typing import Any
 from django.conf import settings
 
 from chatapp.files.models import MAX_FILE_NAME_CHARS
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import TooLarge
-from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_NAME_CHARS, MAX_TITLE_CHARS, was_possible
 
 QUOTED = "(A system message of the imported chat, quoted:)"

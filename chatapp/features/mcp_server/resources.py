@@ -18,7 +18,7 @@ from chatapp.long_term.selectors.entries import day_entries, list_days
 from chatapp.long_term.selectors.profile import profile_of
 from chatapp.operations.errors import NotFound
 from memory.bounds import Day
-from memory.daily import render_day
+from memory.long_term.daily import render_day
 
 LISTED = 50
 SHOWN_MESSAGES = 100

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from chatapp.accounts.callers import Caller
 from chatapp.features.mcp_server.resources import KINDS
 from chatapp.features.mcp_server.tools import TOOLS, McpTool
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound, ServiceError
 
 CALLER = "palimpsest.caller"

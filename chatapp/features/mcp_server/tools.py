@@ -22,7 +22,7 @@ from chatapp.operations.http.schemas import Body
 from chatapp.recall.schemas import result_shape
 from chatapp.recall.user_search import search_marked
 from memory.bounds import MAX_QUERY_CHARS, MAX_TITLE_CHARS, Cursor, Day, Id
-from memory.daily import render_day
+from memory.long_term.daily import render_day
 
 Arguments = TypeVar("Arguments", bound=Body)
 READS_MEMORY = frozenset({"memory", "read"})

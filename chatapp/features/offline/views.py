@@ -18,7 +18,7 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
 import chatapp
-from chatapp.operations.frontend import front_end_folder
+from chatapp.operations.http.frontend import front_end_folder
 
 # Everything that the page shows: nothing else can be loaded without a connection.
 STATIC_PARTS = (

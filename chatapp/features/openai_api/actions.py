@@ -22,8 +22,8 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.features.openai_api.models import ConversationMetadata, StoredResponse
 from chatapp.files.selectors import accessible_attachments
-from chatapp.operations import jobs
-from chatapp.operations.text import normalize_text
+from chatapp.operations.database.text import normalize_text
+from chatapp.operations.workers import jobs
 from chatapp.realtime import event_log
 from chatapp.runs.actions.sending import message_parts, refuse_while_running
 from chatapp.runs.models import Run

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from django.conf import settings
 
+from agents.chat_models.usage import CallMeter
 from agents.errors import ModelError, retry_pause
-from agents.tool_calls import CallCollector
+from agents.loop.tool_calls import CallCollector
 from agents.types import (
     ChatModel,
     Finished,
@@ -20,10 +21,9 @@ from agents.types import (
     TextDelta,
     ToolCallDelta,
 )
-from agents.usage import CallMeter
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.accounts.models import User
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig

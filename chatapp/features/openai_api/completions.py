@@ -16,6 +16,7 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 from ninja.params.functions import Header
 
+from agents.chat_models.usage import count_request
 from agents.errors import ModelError
 from agents.types import (
     Finished,
@@ -27,7 +28,6 @@ from agents.types import (
     TokenUsage,
     ToolCallDelta,
 )
-from agents.usage import count_request
 from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 
 class StoredResponse(models.Model):

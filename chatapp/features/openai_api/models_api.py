@@ -22,7 +22,7 @@ from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.features.openai_api.schemas import Embeddings
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound
 from chatapp.operations.http.routers import Router
 from chatapp.providers.actions import record_background_calls

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules
 from chatapp.features.openai_api.schemas import ChatMessage, ImageContent
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import InvalidInput
 from memory.bounds import MAX_ATTACHMENTS
 from memory.tokens import estimate_parts

@@ -12,7 +12,7 @@ from uuid import UUID
 from agents.types import TokenUsage
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.openai_api.turns import conversation_name
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.errors import NotFound
 
 INCOMPLETE_REASONS = {

@@ -12,7 +12,7 @@ from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.openai_api.models import ConversationMetadata, StoredResponse
 from chatapp.features.openai_api.response_shapes import row_id
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 
 
 def accessible_response(user: User, name: str) -> StoredResponse:

@@ -15,7 +15,7 @@ from agents.types import ModelItem
 from chatapp.accounts.callers import Caller
 from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.features.openai_api.errors import error_body, status_of
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import ServiceError
 from chatapp.realtime.api.sse import HEARTBEAT, sse_response, with_heartbeat
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic

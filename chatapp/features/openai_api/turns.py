@@ -23,9 +23,9 @@ from chatapp.features.openai_api.errors import RunFailed
 from chatapp.features.openai_api.reading import decoded_image
 from chatapp.files.attachments import store_image
 from chatapp.operations import clock
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.text import normalize_text
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.text import normalize_text
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.hub import Frame
 from chatapp.realtime.subscriptions import Connection

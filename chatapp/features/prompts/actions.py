@@ -11,7 +11,7 @@ from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.features.prompts.models import Prompt
 from chatapp.features.prompts.selectors import own_prompts
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import Conflict
 
 MAX_PROMPTS = 500

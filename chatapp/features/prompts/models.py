@@ -7,7 +7,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 from memory.bounds import MAX_PROMPT_CHARS
 
 MAX_PROMPT_NAME_CHARS = 40

@@ -10,7 +10,7 @@ from chatapp.accounts.archive import ArchiveFile, json_file
 from chatapp.accounts.models import User
 from chatapp.features.prompts.models import Prompt
 from chatapp.features.prompts.schemas import prompt_shape
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 
 
 def visible_prompts(user: User) -> QuerySet[Prompt]:

@@ -32,12 +32,12 @@ from chatapp.files.attachments import check_room
 from chatapp.forgetting.selectors.forgotten import check_nothing_is_being_forgotten
 from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
-from chatapp.operations.errors import InvalidInput
-from chatapp.operations.forgetting_counts import (
+from chatapp.operations.database.forgetting_counts import (
     check_forgetting_count,
     read_forgetting_count,
     until_nothing_is_forgotten,
 )
+from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import MAX_ID, MAX_ID_CHARS, UtcMoment

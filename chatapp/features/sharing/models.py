@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from chatapp.operations.ids import new_id
+from chatapp.operations.database.ids import new_id
 
 
 class SharedConversation(models.Model):

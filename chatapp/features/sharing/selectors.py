@@ -18,7 +18,7 @@ from chatapp.conversations.models import Message
 from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.models import Attachment
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import NotFound
 
 SHOWN_STATUSES = [status for status in Message.Status if status != Message.Status.STREAMING]

@@ -12,8 +12,8 @@ from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
 from chatapp.features.titles.models import TitleJob
-from chatapp.operations.forgetting_counts import check_forgetting_count
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.database.forgetting_counts import check_forgetting_count
+from chatapp.operations.workers.jobs import wake_worker
 from chatapp.realtime import event_log
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import Q
 
-from chatapp.operations.leases import is_out_of_lease
+from chatapp.operations.workers.leases import is_out_of_lease
 
 
 class TitleJob(models.Model):

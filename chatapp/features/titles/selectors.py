@@ -12,8 +12,8 @@ from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.titles.models import TitleJob
-from chatapp.operations.editions import cached
-from chatapp.operations.forgetting_counts import read_forgetting_count
+from chatapp.operations.caching.editions import cached
+from chatapp.operations.database.forgetting_counts import read_forgetting_count
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
 

@@ -9,7 +9,7 @@ from celery import shared_task
 from chatapp.features.titles import writing
 from chatapp.features.titles.selectors import waiting_titles
 from chatapp.operations import clock
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 
 @shared_task

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from agents.background_calls import BackgroundCaller
+from agents.background.background_calls import BackgroundCaller
+from agents.background.titles import read_title, title_request
 from agents.errors import ModelError
-from agents.titles import read_title, title_request
 from chatapp.accounts.budgets.selectors import spender_of
 from chatapp.features.titles.actions import claim_title, end_title, store_title
 from chatapp.features.titles.selectors import Untitled, untitled
 from chatapp.operations import clock
-from chatapp.operations.database import OUTAGE_ERRORS
+from chatapp.operations.database.threads import OUTAGE_ERRORS
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for

@@ -17,7 +17,7 @@ from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import NO_ANSWER, deliveries_to_send, due_deliveries
 from chatapp.operations.encryption import encrypt
 from chatapp.operations.errors import Conflict
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 MAX_WEBHOOKS = 20
 SECRET_BYTES = 32

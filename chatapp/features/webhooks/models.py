@@ -10,8 +10,8 @@ from django.db import models
 from django.db.models import Q
 
 from chatapp.accounts.models import ApiToken
-from chatapp.operations.ids import new_id
-from chatapp.operations.leases import is_out_of_lease
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.workers.leases import is_out_of_lease
 
 
 class Webhook(models.Model):

@@ -11,8 +11,8 @@ from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import end_of_rest, live_webhooks
 from chatapp.operations import clock
-from chatapp.operations.editions import cached
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.caching.editions import cached
+from chatapp.operations.workers.jobs import wake_worker
 from chatapp.realtime.event_log import facts_appended
 
 

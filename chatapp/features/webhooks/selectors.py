@@ -13,7 +13,7 @@ from chatapp.accounts.models import User
 from chatapp.accounts.selectors import valid_tokens
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.operations import clock
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 

@@ -10,7 +10,7 @@ from chatapp.features.webhooks import sending
 from chatapp.features.webhooks.actions import delete_ended_webhooks, delete_old_deliveries
 from chatapp.features.webhooks.selectors import due_deliveries
 from chatapp.operations import clock
-from chatapp.operations.jobs import wake_worker
+from chatapp.operations.workers.jobs import wake_worker
 
 
 @shared_task

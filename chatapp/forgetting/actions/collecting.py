@@ -46,11 +46,11 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.profile import co_sources_of
 from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
-from chatapp.operations import jobs
-from chatapp.operations.access import lock_rows
+from chatapp.operations.database.access import lock_rows
+from chatapp.operations.database.forgetting_counts import raise_forgetting_counts, read_forgetting_count
+from chatapp.operations.database.journal import wake_to_truncate
 from chatapp.operations.errors import NotFound
-from chatapp.operations.forgetting_counts import raise_forgetting_counts, read_forgetting_count
-from chatapp.operations.journal import wake_to_truncate
+from chatapp.operations.workers import jobs
 from chatapp.realtime.hub import stop_runs_after_commit
 from chatapp.recall.actions.blanking import Left, blank_messages
 from chatapp.recall.actions.indexing import lock_indexes_of

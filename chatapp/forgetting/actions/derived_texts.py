@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from agents.manifest import OwnText, read_manifest
+from agents.requests.manifest import OwnText, read_manifest
 from agents.tools.registry import TOOLS_READING_STORED_DATA
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
@@ -28,20 +28,21 @@ from chatapp.forgetting.selectors.derived import Span, spans_of
 from chatapp.long_term.actions.entries import delete_entries
 from chatapp.long_term.actions.profile import forget_lines
 from chatapp.long_term.models import Consolidation, EntryRevision, MemoryEntry
-from chatapp.operations import clock, jobs
-from chatapp.operations.statements import update_rows
+from chatapp.operations import clock
+from chatapp.operations.database.statements import update_rows
+from chatapp.operations.workers import jobs
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import index_entries
 from chatapp.recall.actions.removal import hide_sources, remove_sources
 from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run, ToolCall
-from memory.extractive import QUICK, extract_summary
-from memory.new_sentences import KnownSentences
-from memory.sentences import split_sentences
+from memory.compaction.extractive import QUICK, extract_summary
+from memory.compaction.summary import EARLIER_TRUNCATED
+from memory.language.sentences import split_sentences
+from memory.long_term.new_sentences import KnownSentences
+from memory.long_term.tombstones import Tombstones
 from memory.strategies.registry import strategy_named
-from memory.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text, text_message
-from memory.tombstones import Tombstones
 from memory.types import Message as MessageValue
 
 LEAST_TOKENS = 64

@@ -53,12 +53,12 @@ from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.repeats import said_texts
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
+from chatapp.operations.database.work_budget import PacedTransactions
 from chatapp.operations.errors import NotFound
-from chatapp.operations.work_budget import PacedTransactions
 from chatapp.recall.actions.blanking import publish_forgotten
 from chatapp.runs.models import Run
-from memory.quotes import Quotes
-from memory.sentences import split_sentences, strip_list_mark
+from memory.language.quotes import Quotes
+from memory.language.sentences import split_sentences, strip_list_mark
 
 words_forgotten = Signal()
 """Sent with `work`, in each transaction that forgets: features redact their own data about its changed messages."""

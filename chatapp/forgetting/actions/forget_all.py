@@ -37,8 +37,8 @@ from chatapp.long_term.actions.profile import empty_profile
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
-from chatapp.operations.access import find_row
-from chatapp.operations.work_budget import UNBOUNDED, PacedTransactions
+from chatapp.operations.database.access import find_row
+from chatapp.operations.database.work_budget import UNBOUNDED, PacedTransactions
 from chatapp.recall.actions.indexing import delete_index
 from chatapp.recall.actions.removal import hide_sources, unshare_entries
 from chatapp.runs.models import Run

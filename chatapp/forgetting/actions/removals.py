@@ -25,9 +25,9 @@ from chatapp.forgetting.actions.derived_texts import request_texts
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.operations import clock
+from chatapp.operations.database.work_budget import Budget, PacedTransactions, Spending, delete_some
 from chatapp.operations.errors import Conflict
-from chatapp.operations.leases import is_out_of_lease
-from chatapp.operations.work_budget import Budget, PacedTransactions, Spending, delete_some
+from chatapp.operations.workers.leases import is_out_of_lease
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.blanking import publish_forgotten

@@ -16,7 +16,7 @@ from chatapp.context.models import SentRequest
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.long_term.models import EntrySource, MemoryEntry
-from chatapp.operations.statements import as_key, as_stored, execute_stored, placeholders
+from chatapp.operations.database.statements import as_key, as_stored, execute_stored, placeholders
 from chatapp.realtime.models import Event
 from chatapp.runs.models import Run, ToolCall
 

@@ -16,12 +16,12 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.forgetting.selectors.derived import IS_CALL, with_written
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.clock import iso_time
+from chatapp.operations.database.access import find_row, parse_id
 from chatapp.operations.errors import ReadForgotten
-from chatapp.operations.leases import is_out_of_lease
+from chatapp.operations.workers.leases import is_out_of_lease
 from chatapp.recall.models import SearchOwner
-from memory.sentences import split_sentences
+from memory.language.sentences import split_sentences
 
 FORGOTTEN_MEANWHILE = "Something is being forgotten right now. Please try again."
 

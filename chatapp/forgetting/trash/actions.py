@@ -19,9 +19,9 @@ from chatapp.forgetting.actions.forget_all import StartedForgetting, forget_conv
 from chatapp.forgetting.models import TrashedConversation
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE, has_more_to_forget
 from chatapp.forgetting.trash.restoring import lock_trashed, return_to_user
-from chatapp.operations import jobs
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
+from chatapp.operations.workers import jobs
 from chatapp.realtime import event_log
 from chatapp.realtime.hub import stop_runs_after_commit
 from chatapp.recall.actions.indexing import unindex_conversations

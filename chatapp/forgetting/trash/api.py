@@ -16,8 +16,8 @@ from chatapp.forgetting.trash.selectors import trash_of
 from chatapp.forgetting.trash.services import delete_from_trash, move_to_trash, restore
 from chatapp.long_term.selectors.tombstones import tombstones_about
 from chatapp.operations import clock
-from chatapp.operations.changeable_settings import current
 from chatapp.operations.clock import iso_time
+from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.http.cursors import read_page
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers

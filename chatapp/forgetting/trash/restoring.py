@@ -10,7 +10,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.forgetting.models import Removal, TrashedConversation
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.errors import Conflict
 from chatapp.recall.actions.indexing import move_documents
 

@@ -17,9 +17,9 @@ from chatapp.files.models import Attachment
 from chatapp.forgetting.models import Tombstone, TrashedConversation
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_of
-from chatapp.operations.access import parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.runs.models import RunSource, ToolCall
-from memory.sentences import split_sentences
+from memory.language.sentences import split_sentences
 
 
 def trash_of(user: User, now: datetime) -> QuerySet[TrashedConversation]:

@@ -24,13 +24,13 @@ from chatapp.forgetting.trash.restoring import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.selectors.scopes import scopes_of
-from chatapp.operations.errors import Conflict, NotFound, ReadForgotten
-from chatapp.operations.forgetting_counts import (
+from chatapp.operations.database.forgetting_counts import (
     check_forgetting_count,
     lock_forgetting_counts,
     read_forgetting_count,
 )
-from chatapp.operations.work_budget import IN_REQUEST, IN_WORKER, Pace
+from chatapp.operations.database.work_budget import IN_REQUEST, IN_WORKER, Pace
+from chatapp.operations.errors import Conflict, NotFound, ReadForgotten
 
 
 def move_to_trash(

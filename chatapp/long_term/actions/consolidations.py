@@ -13,9 +13,9 @@ from django.db.models import F, Q
 from chatapp.long_term.actions.profile import lock_profile, set_text
 from chatapp.long_term.models import Consolidation, MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.scopes import scopes_of
-from chatapp.operations import jobs
+from chatapp.operations.database.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.forgetting_counts import lock_forgetting_counts
+from chatapp.operations.workers import jobs
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.selectors.claims import StatementPlace

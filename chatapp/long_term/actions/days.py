@@ -21,8 +21,8 @@ from chatapp.long_term.actions.entries import (
 )
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import day_entries, day_version, lock_day, revisions_of_day
+from chatapp.operations.database.statements import as_stored
 from chatapp.operations.errors import Conflict, InvalidInput
-from chatapp.operations.statements import as_stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,15 @@ from chatapp.long_term.selectors.entries import entries_of_the_same, kept_entrie
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations import clock
-from chatapp.operations.access import lock_rows
+from chatapp.operations.database.access import lock_rows
+from chatapp.operations.database.statements import (
+    Prepared,
+    delete_rows,
+    prepare_insert,
+    prepare_update,
+    run_prepared,
+)
 from chatapp.operations.errors import Conflict, NotFound
-from chatapp.operations.statements import Prepared, delete_rows, prepare_insert, prepare_update, run_prepared
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import drop_entry_claims
 from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries

@@ -15,7 +15,7 @@ from chatapp.long_term.selectors.profile import accessible_version
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.errors import Conflict
 from chatapp.recall.analysis import vocabulary
-from memory.consolidation import name_sources
+from memory.long_term.consolidation import name_sources
 
 
 @transaction.atomic

@@ -16,8 +16,8 @@ from chatapp.conversations import message_values
 from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.long_term.selectors.pauses import sent_messages
 from chatapp.long_term.selectors.tombstones import fingerprinter_for, liftable_tombstones, tombstones_of
-from chatapp.operations.statements import insert_rows
-from memory.memory_requests import read_remember_requests
+from chatapp.operations.database.statements import insert_rows
+from memory.long_term.memory_requests import read_remember_requests
 
 MAX_SENTENCES = 20_000
 

@@ -26,7 +26,7 @@ from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from memory.bounds import Cursor, Day, PageSize
-from memory.daily import DailyEntry, parse_day, render_day
+from memory.long_term.daily import DailyEntry, parse_day, render_day
 
 memory_router = Router(tags=["memory"])
 

@@ -29,9 +29,9 @@ from chatapp.operations.http.etags import IfMatch, tag_version, version_of
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from memory.bounds import MAX_NUMBER, Cursor, PageSize
-from memory.policy import DEFAULT_POLICY
-from memory.profile import compare_lines
+from memory.long_term.profile import compare_lines
 from memory.tokens import estimate_text
+from memory.window.policy import DEFAULT_POLICY
 
 profile_router = Router(tags=["memory"])
 

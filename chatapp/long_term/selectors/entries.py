@@ -17,13 +17,13 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
-from chatapp.operations.access import lock_rows, parse_id
+from chatapp.operations.database.access import lock_rows, parse_id
+from chatapp.operations.database.statements import execute
 from chatapp.operations.errors import NotFound
-from chatapp.operations.statements import execute
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
-from memory.new_sentences import KnownSentences
-from memory.sentences import split_sentences
+from memory.language.sentences import split_sentences
+from memory.long_term.new_sentences import KnownSentences
 from memory.tokens import estimate_text
 
 

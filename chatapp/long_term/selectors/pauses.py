@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryPause
-from chatapp.operations.editions import cached_from_user_tables
+from chatapp.operations.caching.editions import cached_from_user_tables
 from chatapp.runs.models import Run
 
 

@@ -12,11 +12,11 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
 from chatapp.long_term.selectors.entries import kept_entries
+from chatapp.operations.caching.editions import cached_from_user_tables
 from chatapp.operations.clock import zone_named
-from chatapp.operations.editions import cached_from_user_tables
 from chatapp.operations.errors import NotFound
-from chatapp.operations.leases import is_overdue
-from memory.consolidation import UserEdits, read_edits
+from chatapp.operations.workers.leases import is_overdue
+from memory.long_term.consolidation import UserEdits, read_edits
 
 
 def profile_text(conversation: Conversation) -> str:

@@ -19,9 +19,9 @@ from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.pauses import is_paused
-from chatapp.operations.access import find_row, parse_id
+from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.database.statements import as_key, execute
 from chatapp.operations.errors import NotFound
-from chatapp.operations.statements import as_key, execute
 
 
 def open_scope(conversation: Conversation) -> UUID | None:

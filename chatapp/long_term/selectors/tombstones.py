@@ -14,11 +14,11 @@ from django.db import connection
 from django.utils.crypto import salted_hmac
 
 from chatapp.forgetting.models import WORD_BYTES, Tombstone
-from chatapp.operations.editions import edition_of_user
-from chatapp.operations.statements import execute, table_name
+from chatapp.operations.caching.editions import edition_of_user
+from chatapp.operations.database.statements import execute, table_name
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.index_cache import IndexCache
-from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
+from memory.long_term.tombstones import Fingerprint, Fingerprinter, Tombstones
 
 SALT = "palimpsest.tombstones"
 CACHE_BYTES = 20_000_000

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.yaml_text import PlaceError
+from agents.presets.yaml_text import PlaceError
 from chatapp.agent_presets.deployments.actions import apply_deployment
 from chatapp.agent_presets.deployments.differences import describe
 from chatapp.agent_presets.deployments.schemas import Values, read_deployment

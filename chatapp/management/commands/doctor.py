@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from chatapp.operations.doctor import examine
+from chatapp.operations.monitoring.doctor import examine
 
 
 class Command(BaseCommand):

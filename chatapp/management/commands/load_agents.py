@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.agent_file import AgentProfile, ProfileError, list_ignored, read_agent_file
-from agents.hooks import Hook
+from agents.loop.hooks import Hook
+from agents.presets.agent_file import AgentProfile, ProfileError, list_ignored, read_agent_file
 from chatapp.agent_presets.actions import LoadedAgent, load_agents
 from chatapp.context.tools.registry import local_tools, tool_names
 from chatapp.management.yaml_files import read_yaml_file

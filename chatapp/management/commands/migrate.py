@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.commands.migrate import Command as DjangoCommand
 
-from chatapp.operations.schema_version import one_process_at_a_time
+from chatapp.operations.database.schema_version import one_process_at_a_time
 
 
 class Command(DjangoCommand):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connection
 
-from chatapp.operations.journal import truncate_journal
+from chatapp.operations.database.journal import truncate_journal
 
 if TYPE_CHECKING:
     from psycopg.errors import Diagnostic

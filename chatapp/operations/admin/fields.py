@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, MaxValueValidator
 from django.utils.translation import gettext
 
-from agents.yaml_text import YamlError, read_yaml, write_yaml
+from agents.presets.yaml_text import YamlError, read_yaml, write_yaml
 from chatapp.operations.translations import translate_sentence
 
 

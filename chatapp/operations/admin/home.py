@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.operations.ids import first_id_at
+from chatapp.operations.database.ids import first_id_at
 from chatapp.operations.translations import translate_sentence
 from chatapp.providers.selectors import has_real_default, usage_by_day
 from chatapp.providers.usage_report import bars_of

@@ -12,16 +12,16 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from chatapp.operations import environment
-from chatapp.operations.changeable_settings import (
+from chatapp.operations.configuration import environment
+from chatapp.operations.configuration.changeable_settings import (
     MAIL,
     ShownSetting,
     change_setting,
     check_setting,
     shown_setting,
 )
+from chatapp.operations.configuration.mail_settings import EXAMPLE
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.mail_settings import EXAMPLE
 from chatapp.operations.translations import translate_sentence
 
 SIGNUPS = [

@@ -18,7 +18,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from chatapp.operations.durable_files import sync_folder
+from chatapp.operations.storage.durable_files import sync_folder
 
 FORMAT = 1
 MANIFEST = "manifest.json"

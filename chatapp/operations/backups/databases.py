@@ -18,7 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from chatapp.operations.backups.archive import DATABASE, ArchiveWriter, BackupProblem, Manifest, make_draft
-from chatapp.operations.sqlite3.base import close_kept
+from chatapp.operations.database.sqlite3.base import close_kept
 
 Migrations = Sequence[tuple[str, str]]
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"

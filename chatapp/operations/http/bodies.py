@@ -25,8 +25,8 @@ from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.params.models import ParamModel
 from ninja.parser import Parser
 
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import InvalidInput, ServiceError
-from chatapp.operations.text import normalize_text
 from memory.bounds import MAX_JSON_DEPTH
 
 TEXT_BODIES = {

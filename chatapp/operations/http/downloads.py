@@ -7,7 +7,7 @@ from typing import IO
 
 from django.http import StreamingHttpResponse
 
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 
 CHUNK_BYTES = 2**18
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")

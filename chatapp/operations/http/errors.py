@@ -15,9 +15,14 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from chatapp.operations.database.outages import (
+    describe_outage,
+    is_deleted_concurrently,
+    is_disk_full,
+    is_outage,
+)
 from chatapp.operations.errors import DeletedConcurrently, DiskFull, Failed, RateLimited, ServiceError
 from chatapp.operations.http.bodies import body_of
-from chatapp.operations.outages import describe_outage, is_deleted_concurrently, is_disk_full, is_outage
 
 log = logging.getLogger(__name__)
 

@@ -22,15 +22,15 @@ from pydantic import (
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import json_or_python_schema
 
-from chatapp.operations.text import normalize_text
+from chatapp.operations.database.text import normalize_text
 from memory.bounds import (
     MAX_ID_CHARS,
     MAX_NAME_CHARS,
     MAX_POLICY_FIELDS,
     Day,
 )
-from memory.policy import ALIASES, ContextPolicy
 from memory.strict_types import StrictTypes
+from memory.window.policy import ALIASES, ContextPolicy
 
 # Build validators on first use, because a process uses few of all schemas.
 _bases: list[type[BaseModel]] = [Schema, *ParamModel.__subclasses__()]

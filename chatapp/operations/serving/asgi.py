@@ -18,7 +18,7 @@ from django.urls import path, re_path  # noqa: E402
 from chatapp import urls as urls  # noqa: E402 # now, not on the first request
 from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
 from chatapp.operations.http.request_metrics import measure_requests  # noqa: E402
-from chatapp.operations.logs import name_requests  # noqa: E402
+from chatapp.operations.monitoring.logs import name_requests  # noqa: E402
 from chatapp.operations.serving.file_streams import Handler  # noqa: E402
 from chatapp.realtime.consumer import ChatConsumer  # noqa: E402
 

@@ -10,7 +10,7 @@ from django.http import parse_cookie
 
 from chatapp.accounts.rate_limits import check_failed_sign_in
 from chatapp.accounts.selectors import find_token, user_of_session
-from chatapp.operations.database import in_database
+from chatapp.operations.database.threads import in_database
 
 
 async def find_user_id(scope: dict[str, Any]) -> UUID | None:

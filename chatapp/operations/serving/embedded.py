@@ -11,9 +11,9 @@ from typing import IO, Any
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
 
-from chatapp.operations.beat import SteadyScheduler
-from chatapp.operations.celery_app import app
-from chatapp.operations.process_reports import threads
+from chatapp.operations.workers.beat import SteadyScheduler
+from chatapp.operations.workers.celery_app import app
+from chatapp.operations.workers.process_reports import threads
 
 LOCK_NAME = "serve.lock"
 CONCURRENCY = 2

@@ -17,23 +17,23 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection
 
 from chatapp.accounts.actions import ensure_setup_link
-from chatapp.operations import lifecycle
-from chatapp.operations.collector import exempt_loaded_code
-from chatapp.operations.database import in_database
-from chatapp.operations.private_files import close_exposed, stored_paths
-from chatapp.operations.schema_version import (
+from chatapp.operations.database.schema_version import (
     NEWER,
     OLDER,
     ask_version,
     compare_schema,
     one_process_at_a_time,
 )
+from chatapp.operations.database.threads import in_database
+from chatapp.operations.serving import lifecycle
 from chatapp.operations.serving.asgi import application
 from chatapp.operations.serving.authentication import find_user_id
+from chatapp.operations.serving.collector import exempt_loaded_code
 from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
 from chatapp.operations.serving.listener import CannotServe, browser_address, open_listener
 from chatapp.operations.serving.server import Server
 from chatapp.operations.serving.server_limits import Limits
+from chatapp.operations.storage.private_files import close_exposed, stored_paths
 from chatapp.runs import loops
 
 log = logging.getLogger(__name__)

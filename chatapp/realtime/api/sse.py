@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.http import StreamingHttpResponse
 
-from chatapp.operations.metrics import active_streams
+from chatapp.operations.monitoring.metrics import active_streams
 from chatapp.realtime.hub import Frame
 
 # Lines that begin with a colon are comments, which readers ignore.

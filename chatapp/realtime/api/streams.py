@@ -14,7 +14,7 @@ from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound, RateLimited
 from chatapp.realtime.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic

@@ -12,7 +12,7 @@ from agents.events import MessageForgotten
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
-from chatapp.operations.statements import update_rows
+from chatapp.operations.database.statements import update_rows
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import note_messages
 from chatapp.recall.actions.indexing import reindex_messages

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection
 
-from chatapp.operations.statements import placeholders, run_prepared, table_name
+from chatapp.operations.database.statements import placeholders, run_prepared, table_name
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 from chatapp.recall.selectors.unindexed import StoredDocument
 

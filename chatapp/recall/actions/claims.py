@@ -16,9 +16,9 @@ from django.db.models import QuerySet
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import lock_rows
-from chatapp.operations.ids import new_id
-from chatapp.operations.statements import (
+from chatapp.operations.database.access import lock_rows
+from chatapp.operations.database.ids import new_id
+from chatapp.operations.database.statements import (
     as_key,
     as_stored,
     execute_stored,

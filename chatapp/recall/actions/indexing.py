@@ -22,8 +22,8 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.tombstones import lift_requested
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
-from chatapp.operations.access import lock_rows
-from chatapp.operations.statements import (
+from chatapp.operations.database.access import lock_rows
+from chatapp.operations.database.statements import (
     as_key,
     as_stored,
     columns_of,
@@ -32,7 +32,7 @@ from chatapp.operations.statements import (
     read_models,
     update_row,
 )
-from chatapp.operations.work_budget import PIECE, UNBOUNDED, Pace
+from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import (
     NewClaim,
@@ -66,7 +66,7 @@ from chatapp.recall.selectors.unindexed import (
     message_documents,
     next_batch,
 )
-from memory.memory_requests import read_remember_requests
+from memory.long_term.memory_requests import read_remember_requests
 
 SEAL_FROM = 256
 """Fewer documents than this are not sealed but scored from their own rows."""

@@ -17,8 +17,14 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from agents.arrays import np, npt
-from chatapp.operations.statements import as_stored, delete_rows, execute_stored, placeholders, update_row
-from chatapp.operations.work_budget import AT_ONCE, Budget, delete_some
+from chatapp.operations.database.statements import (
+    as_stored,
+    delete_rows,
+    execute_stored,
+    placeholders,
+    update_row,
+)
+from chatapp.operations.database.work_budget import AT_ONCE, Budget, delete_some
 from chatapp.recall.actions.bulk_writes import update_postings
 from chatapp.recall.actions.vectors import CODES_DELETED_AT_ONCE, remove_vectors
 from chatapp.recall.analysis import TERM

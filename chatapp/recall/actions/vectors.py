@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from django.db import transaction
 
-from chatapp.operations.work_budget import PIECE, Budget, delete_some
+from chatapp.operations.database.work_budget import PIECE, Budget, delete_some
 from chatapp.recall.models import SearchCodes, SearchDocument, SearchOwner, SearchVectors
 from chatapp.recall.vectors import drop_codes, have_same_length, pack_codes, pack_ordinals, pack_vectors
 

@@ -13,14 +13,14 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
-from chatapp.operations.editions import cached_from_user_tables
-from chatapp.operations.lru_cache import LruCache
-from chatapp.operations.statements import execute
+from chatapp.operations.caching.editions import cached_from_user_tables
+from chatapp.operations.caching.lru_cache import LruCache
+from chatapp.operations.database.statements import execute
 from chatapp.recall.analysis import KNOWN_TEXTS, hash_term, hash_text, vocabulary
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.found_texts import Found
-from memory.claims import Claim, find_claims
-from memory.sentences import are_alike, split_sentences, strip_list_mark
+from memory.language.sentences import are_alike, split_sentences, strip_list_mark
+from memory.long_term.claims import Claim, find_claims
 
 T = TypeVar("T")
 ASKED_AT_ONCE = 500

@@ -17,7 +17,7 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.scopes import shared_entries
-from chatapp.operations.statements import table_name
+from chatapp.operations.database.statements import table_name
 from chatapp.recall.models import SearchDocument, SearchOwner
 from chatapp.recall.selectors.unindexed import UnindexedDocument
 

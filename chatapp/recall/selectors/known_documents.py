@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from uuid import UUID
 
-from chatapp.operations.statements import execute, placeholders
+from chatapp.operations.database.statements import execute, placeholders
 
 _OF_SOURCES = "SELECT owner_id, ordinal FROM chatapp_searchdocument WHERE source_id IN {sources}"
 _OF_ENTRIES = """

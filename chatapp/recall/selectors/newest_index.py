@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 
 from chatapp.conversations.message_values import read_moment
-from chatapp.operations.statements import as_key, execute
+from chatapp.operations.database.statements import as_key, execute
 from chatapp.recall.index_cache import IndexCache
 from chatapp.recall.index_format import (
     Columns,

@@ -15,7 +15,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.analysis import ANALYSIS_VERSION, PackedTerms, pack_terms, vocabulary
 from chatapp.recall.models import SearchDocument, SearchOwner, StoredClaim
 from chatapp.recall.selectors.claims import hash_claim
-from memory.claims import find_claims
+from memory.long_term.claims import find_claims
 
 INDEXES_AT_ONCE = 20
 DOCUMENTS_AT_ONCE = 200

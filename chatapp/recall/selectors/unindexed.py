@@ -19,10 +19,10 @@ from django.db.models.functions import RowNumber
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import IS_BEHIND, Conversation, Message
-from chatapp.operations.statements import as_key, as_stored, columns_of, execute, read_models
+from chatapp.operations.database.statements import as_key, as_stored, columns_of, execute, read_models
 from chatapp.recall.analysis import PackedTerms, pack_terms
 from chatapp.recall.models import SearchDocument, SearchOwner
-from memory.passages import split_passages
+from memory.recall.passages import split_passages
 
 BATCH = 80
 BATCH_CHARS = 50_000

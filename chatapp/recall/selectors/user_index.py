@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from agents.arrays import np
 from chatapp.conversations.models import Conversation
-from chatapp.operations.statements import columns_of, read_models
+from chatapp.operations.database.statements import columns_of, read_models
 from chatapp.recall.analysis import analyzer, hash_term
 from chatapp.recall.index_format import (
     Columns,
@@ -49,9 +49,9 @@ from chatapp.recall.selectors.shared_index import SharedIndex, nothing_shared, o
 from chatapp.recall.selectors.unindexed import UnindexedDocument, unindexed_conversations, unindexed_documents
 from chatapp.recall.selectors.vector_codes import open_codes
 from chatapp.recall.vectors import NOTHING_NEAR, NearDocuments, count_code_words, find_near, pick_documents
-from memory.questions import Question
-from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
-from memory.terms import split_speaker
+from memory.language.terms import split_speaker
+from memory.recall.questions import Question
+from memory.recall.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
 
 SCORED_UNINDEXED = 500
 """A search scores this many unindexed messages from memory; others are found once the worker has indexed them."""

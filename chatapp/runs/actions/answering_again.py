@@ -12,7 +12,7 @@ from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.branches import lineage_below, newest_branch_showing, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
-from chatapp.operations.access import find_row
+from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log

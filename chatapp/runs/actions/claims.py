@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from agents.events import RunStarted
-from chatapp.operations.editions import Edition
+from chatapp.operations.caching.editions import Edition
 from chatapp.runs.models import Run
 
 

@@ -15,8 +15,8 @@ from chatapp.conversations.actions.messages import append_message
 from chatapp.conversations.branches import lineage_below
 from chatapp.conversations.models import Branch, Message
 from chatapp.conversations.schemas.messages import message_shape
-from chatapp.operations import jobs
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.workers import jobs
 from chatapp.realtime import event_log
 from chatapp.runs.actions.sending import refuse_while_running
 

@@ -17,11 +17,11 @@ from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import with_stored_pieces
-from chatapp.operations import jobs
-from chatapp.operations.editions import Edition, configuration_edition, one_edition
+from chatapp.operations.caching.editions import Edition, configuration_edition, one_edition
+from chatapp.operations.database.forgetting_counts import check_forgetting_count
+from chatapp.operations.database.statements import execute, update_row
 from chatapp.operations.errors import NotFound, ReadForgotten
-from chatapp.operations.forgetting_counts import check_forgetting_count
-from chatapp.operations.statements import execute, update_row
+from chatapp.operations.workers import jobs
 from chatapp.providers.actions import assign_background_calls, record_calls
 from chatapp.providers.selectors import totals_of, totals_of_run, unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event

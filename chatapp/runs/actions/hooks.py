@@ -10,12 +10,12 @@ from uuid import UUID
 from django.db import transaction
 
 from agents.events import Fact
-from agents.hooks import ModuleAction
+from agents.loop.hooks import ModuleAction
 from agents.ports import CallResult, RequestedCall
 from chatapp.agent_presets.hook_actions import NAMED_ACTIONS, name_of, read_params
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
-from chatapp.operations.forgetting_counts import check_forgetting_count
+from chatapp.operations.database.forgetting_counts import check_forgetting_count
 from chatapp.realtime import event_log
 from chatapp.runs.actions.runs import Lease, lease_lost, lock_run
 from chatapp.runs.actions.tool_calls import (

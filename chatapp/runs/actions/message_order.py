@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 
 from chatapp.conversations.actions.messages import new_message
 from chatapp.conversations.models import Conversation, Message
-from chatapp.operations.statements import execute, insert_rows
+from chatapp.operations.database.statements import execute, insert_rows
 from chatapp.runs.models import Run
 
 _MOVE_LAST = "UPDATE chatapp_message SET position = %s WHERE id = %s AND position = %s"

@@ -11,14 +11,14 @@ from functools import cache
 from django.db import transaction
 
 from agents import events
-from agents.manifest import Manifest, Texts, dump_manifest, write_manifest
-from agents.references import Sources
+from agents.requests.manifest import Manifest, Texts, dump_manifest, write_manifest
+from agents.requests.references import Sources
 from agents.types import Purpose, RequestSent
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.context.sources import RequestSources, texts_for_requests
 from chatapp.conversations.models import Conversation
+from chatapp.operations.database.statements import insert_rows
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.statements import insert_rows
 from chatapp.realtime import event_log
 from chatapp.runs.actions.runs import Lease, facts_are_recorded, lock_leased
 from chatapp.runs.models import Run, RunSource

@@ -18,9 +18,16 @@ from agents import events
 from agents.plan.steps import PlanStep
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import plan_shape
+from chatapp.operations.database.forgetting_counts import check_forgetting_count
+from chatapp.operations.database.statements import (
+    as_key,
+    as_stored,
+    columns_of,
+    execute,
+    insert_rows,
+    read_models,
+)
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.forgetting_counts import check_forgetting_count
-from chatapp.operations.statements import as_key, as_stored, columns_of, execute, insert_rows, read_models
 from chatapp.providers.actions import record_calls
 from chatapp.providers.selectors import unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event

@@ -23,18 +23,18 @@ from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import accessible_attachments
-from chatapp.operations import jobs
-from chatapp.operations.access import parse_id
-from chatapp.operations.editions import one_edition
+from chatapp.operations.caching.editions import one_edition
+from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.statements import insert_rows
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.statements import insert_rows
+from chatapp.operations.workers import jobs
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
 from chatapp.runs.actions.claims import Claim, ClaimedRun, started_event
 from chatapp.runs.actions.sending_state import SendingState, lock_for_sending
 from chatapp.runs.actions.unseen_messages import release_unseen
 from chatapp.runs.models import Run
-from memory.memory_requests import read_forget_request
+from memory.long_term.memory_requests import read_forget_request
 
 WITH_OPTIONS = "options:"
 """Prefix of hashes that include mode and model. Hashes stored by an earlier version cover only content and place, and

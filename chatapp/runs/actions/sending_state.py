@@ -11,11 +11,11 @@ from django.db import connection
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Branch, Conversation, Message
-from chatapp.operations.access import parse_id
-from chatapp.operations.editions import Edition, configuration_edition, user_edition
+from chatapp.operations.caching.editions import Edition, configuration_edition, user_edition
+from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.forgetting_counts import lock_forgetting_counts
+from chatapp.operations.database.statements import as_key, columns_of, execute, read_models
 from chatapp.operations.errors import NotFound
-from chatapp.operations.forgetting_counts import lock_forgetting_counts
-from chatapp.operations.statements import as_key, columns_of, execute, read_models
 from chatapp.providers.models import ModelConfig
 
 _STATE = """

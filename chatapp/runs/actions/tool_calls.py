@@ -13,15 +13,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from agents import events
+from agents.loop.tool_calls import calling_part
 from agents.ports import CallResult, Decision, RequestedCall
-from agents.tool_calls import calling_part
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import tool_call_shape
+from chatapp.operations.database.statements import insert_rows, update_row
 from chatapp.operations.errors import Conflict, NotFound
-from chatapp.operations.statements import insert_rows, update_row
 from chatapp.providers.actions import record_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
@@ -29,8 +29,8 @@ from chatapp.runs.actions.message_order import AnswerMessage, AnswerPosition, in
 from chatapp.runs.actions.runs import Lease, calls_without_message, lock_for_calls, lock_leased
 from chatapp.runs.models import Run, RunStep, ToolCall
 from chatapp.runs.selectors import accessible_run
-from memory.turns import INTERRUPTED
 from memory.types import ToolResultPart
+from memory.window.turns import INTERRUPTED
 
 NOT_RUN = "This call was not run: the answer ended before."
 UNFINISHED = "Interrupted before it was finished; it can be called again."

@@ -16,7 +16,7 @@ from chatapp.accounts.budgets.values import seconds_to_reset
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.models import User
 from chatapp.operations import clock
-from chatapp.operations.database import retry_on_outage
+from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.http.errors import error_response
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.api.sse import sse_response

@@ -7,8 +7,8 @@ from django.conf import settings
 from chatapp.accounts.models import User
 from chatapp.conversations.schemas.messages import ImageIn, InjectedMessage, SentMessage, TextIn
 from chatapp.files.attachments import store_image
+from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.text import normalize_text
 from chatapp.runs.actions.sending import NewMessage
 from memory.bounds import MAX_ATTACHMENTS
 

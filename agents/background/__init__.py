@@ -1,0 +1,1 @@
+"""Model calls that nobody waits for: summaries and titles."""

@@ -1,0 +1,1 @@
+"""The loop of an answer: model, tools, hooks."""

@@ -1,0 +1,1 @@
+"""Agents and hooks as YAML and JSON."""

@@ -1,0 +1,1 @@
+"""The request of one model call: its assembly, and how it is stored."""

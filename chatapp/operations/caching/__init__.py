@@ -1,0 +1,1 @@
+"""Values that a process or Redis keeps for a while."""

@@ -1,0 +1,1 @@
+"""Settings: from the environment, and those that change without a restart."""

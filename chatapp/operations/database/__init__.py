@@ -1,0 +1,1 @@
+"""Connections, threads, statements and transactions of the database."""

@@ -1,0 +1,1 @@
+"""What operators can see: health, metrics, logs, traces, the doctor."""

@@ -1,0 +1,1 @@
+"""Files on disk: durable, private, and from uploaded archives."""

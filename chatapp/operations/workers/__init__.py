@@ -1,0 +1,1 @@
+"""Celery's workers and beat, and how they are woken."""

@@ -1,0 +1,1 @@
+"""What leaves the context: which messages a summary covers, how it is requested, read and shown."""

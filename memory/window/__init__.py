@@ -1,0 +1,1 @@
+"""What of a conversation a model call sees: budget, policy, loading, cutting."""

@@ -90,7 +90,7 @@ ASKED = """
 import os
 from django.conf import settings
 from django.db import connection
-from chatapp.operations import environment
+from chatapp.operations.configuration import environment
 print(settings.DATA_DIR, settings.LLM_MODEL or "-", connection.settings_dict["NAME"], environment.shown["LLM_MODEL"] or "-")
 print(os.environ["CELERY_SKIP_CHECKS"])  # set by a module, as it is imported
 """

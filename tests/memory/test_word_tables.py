@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -94,10 +95,16 @@ def most_alternatives(parsed: object) -> int:
     return 0
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("memory/*.py")), ids=lambda path: path.stem)
+def import_from(path: Path) -> ModuleType:
+    return importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("memory/**/*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_no_compiled_alternation_is_long(path: Path) -> None:
     """Check compiled patterns as well as strings, because a pattern may be joined from several strings."""
-    module = importlib.import_module(f"memory.{path.stem}")
+    module = import_from(path)
     counts = {
         (name, pattern.pattern): most_alternatives(sre_parser.parse(pattern.pattern, pattern.flags))
         for name, value in vars(module).items()
@@ -109,7 +116,7 @@ def test_no_compiled_alternation_is_long(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_compiled_pattern_contains_many_words(path: Path) -> None:
     """Count the whole pattern, because a table may be split into several short alternations."""
-    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    module = import_from(path)
     counts = {
         # Patterns may be bytes, too.
         (name, pattern.pattern): len(words_of(os.fsdecode(pattern.pattern)))

@@ -37,9 +37,9 @@ from agents.types import (
 )
 from benchmarks.stage import ModelProcess, model_server, prepared_database, running_service
 from chatapp.operations.database.threads import in_database
+from memory.budget import TokenBudget
 from memory.tokens import text_message
 from memory.types import Message, TextPart
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 from tests.servers.service import Service
 

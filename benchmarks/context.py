@@ -21,11 +21,11 @@ from agents.chat_models.usage import count_tools
 from agents.chat_models.wire import write_messages
 from benchmarks import context_load, recall_in_place
 from benchmarks.recall_data import read_conversations
-from memory.compaction.planning import PlanInputs, plan_span
-from memory.compaction.summary import summary_message
+from memory.budget import TokenBudget
+from memory.summaries.summary import summary_message
 from memory.tokens import Calibration, estimate_text, text_message, total_tokens
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
+from memory.window.compaction import PlanInputs, plan_span
 from memory.window.cut import summary_limit
 from memory.window.policy import DEFAULT_POLICY, ContextPolicy
 from memory.window.view import View, ViewInputs, fit_view

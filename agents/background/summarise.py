@@ -15,14 +15,14 @@ from typing import Literal
 from agents.background.background_calls import BackgroundCaller, Sleep
 from agents.errors import PASSING, ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
-from memory.compaction.extractive import find_facts, write_extract
-from memory.compaction.summary import bounded_summary
-from memory.compaction.summary_prompts import Hint
-from memory.compaction.superseding import split_superseded
+from memory.budget import TokenBudget
+from memory.long_term.superseding import split_superseded
 from memory.strategies.protocol import Rejected, Summary, SummaryRequest
+from memory.summaries.extractive import find_facts, write_extract
+from memory.summaries.summary import bounded_summary
+from memory.summaries.summary_prompts import Hint
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 
 LEAST_EXTRACT_TOKENS = 24

@@ -11,8 +11,8 @@ from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
 from memory.language.sentences import split_sentences
 from memory.tokens import total_tokens
+from memory.truncate import whole_end
 from memory.types import ImagePart, Message
-from memory.window.truncate import whole_end
 
 INTRODUCTION = (
     "I am the **Demo model**: not a language model, but a small program that shows this chat at work without a key. "

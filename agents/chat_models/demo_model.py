@@ -19,9 +19,9 @@ from agents.chat_models.wire import encode_body, write_request
 from agents.plan.choosing import split_parts
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, REQUEST_LEAD, RESULTS_MARK, STEP_MARK
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
-from memory.compaction.extractive import extract_summary
-from memory.compaction.summary import bounded_summary
-from memory.compaction.summary_prompts import CLOSING
+from memory.summaries.extractive import extract_summary
+from memory.summaries.summary import bounded_summary
+from memory.summaries.summary_prompts import CLOSING
 from memory.tokens import estimate_text, text_message
 from memory.types import Message, Role
 
@@ -89,7 +89,7 @@ def _read_fenced(text: str, tag: str) -> str:
 
 
 def _read_transcript(text: str) -> list[Message]:
-    """Return the messages of a transcript written by memory.compaction.transcript."""
+    """Return the messages of a transcript written by memory.summaries.transcript."""
     messages: list[Message] = []
     for paragraph in text.split("\n\n"):
         speaker, colon, words = paragraph.partition(": ")

@@ -24,7 +24,7 @@ from agents.types import (
     ToolSpec,
     ToolsPrompted,
 )
-from memory.compaction.summary import fence
+from memory.summaries.summary import fence
 from memory.tokens import text_message, with_parts
 from memory.types import ImagePart, Message, Part, TextPart
 

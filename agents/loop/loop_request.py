@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.background.summarise import Summariser, SummaryResult
-from agents.loop.tool_results import READING_TOOLS, excerpt_alone
 from agents.ports import ResultStore
 from agents.requests.context import EMERGENCY_CHARS, AssembledContext, tool_notes
 from agents.tools.offloaded import LIST_REFERENCE
 from agents.tools.protocol import ResultLimit, ToolFailure
+from agents.tools.tool_results import READING_TOOLS, excerpt_alone
 from agents.types import ModelRequest
-from memory.compaction.reminder import ACHIEVED_LINES, build_reminder, list_achieved, read_achieved
 from memory.errors import ContextError
+from memory.summaries.reminder import ACHIEVED_LINES, build_reminder, list_achieved, read_achieved
 from memory.tokens import total_tokens, with_parts
+from memory.truncate import cut_message, cut_middle, find_question, is_fixed
 from memory.types import Message, ToolResultPart
 from memory.window.cut import measure_room
 from memory.window.guard import ContextGuard, Fits, NeedsCompaction
-from memory.window.truncate import cut_message, cut_middle, find_question, is_fixed
 
 SHRUNK_CHARS = 600
 """Characters kept of a result of an earlier step once the request is full: enough to identify it."""

@@ -9,7 +9,10 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from agents.loop.tool_calls import PreparedCall
-from agents.loop.tool_results import (
+from agents.ports import CallResult, CallState, RequestedCall, ToolUse
+from agents.text import storable_text
+from agents.tools.protocol import ResultLimit, Tool, ToolFailure, ToolOutput, ToolUncertain
+from agents.tools.tool_results import (
     Excerpt,
     excerpt_of,
     write_excerpt,
@@ -17,12 +20,9 @@ from agents.loop.tool_results import (
     write_refusal,
     write_unkept,
 )
-from agents.ports import CallResult, CallState, RequestedCall, ToolUse
-from agents.text import storable_text
-from agents.tools.protocol import ResultLimit, Tool, ToolFailure, ToolOutput, ToolUncertain
 from memory.language.neutral_text import neutralise
+from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart
-from memory.window.turns import INTERRUPTED
 
 log = logging.getLogger(__name__)
 

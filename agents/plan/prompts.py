@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from agents.plan.steps import DEPENDENCY_CHARS, MAX_STEPS, PlanStep
 from agents.types import ToolSpec
-from memory.compaction.summary import fence
+from memory.summaries.summary import fence
 from memory.tokens import Calibration, estimate_text, text_message, with_parts
+from memory.truncate import cut_end, cut_middle
 from memory.types import Message, TextPart
-from memory.window.truncate import cut_end, cut_middle
 
 PLANNER_MARK = "You plan the work for a request."
 ANALYST_MARK = "You judge whether the steps of a plan reached its goal."

@@ -33,11 +33,11 @@ from agents.plan.steps import (
     PlanStep,
 )
 from agents.types import ToolSpec
-from memory.compaction.transcript import render_transcript
 from memory.errors import ContextError
+from memory.summaries.transcript import render_transcript
 from memory.tokens import Calibration, text_message
+from memory.truncate import cut_middle
 from memory.types import Message
-from memory.window.truncate import cut_middle
 
 
 class PlanModels(Protocol):

@@ -19,13 +19,13 @@ from agents.ports import ToolUse
 from agents.requests.context import AssembledContext, ContextInputs
 from agents.text import storable_text
 from agents.types import ChatModel, TextDelta
-from memory.compaction.summary_prompts import Hint
+from memory.budget import TokenBudget
 from memory.errors import ContextError
+from memory.summaries.summary_prompts import Hint
 from memory.tokens import Calibration, text_message, total_tokens
+from memory.truncate import cut_middle
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
-from memory.window.truncate import cut_middle
 
 EMPTY = "The model answered with nothing."
 EXTRACT_LEAD = "[An extract: the sentences that carry facts, word for word.]"

@@ -13,11 +13,11 @@ from typing import Literal
 
 from agents.chat_models.usage import count_tools
 from agents.types import ModelRequest, ToolSpec
-from memory.compaction.reminder import ToolNote, build_reminder, list_achieved
+from memory.budget import TokenBudget
 from memory.errors import ContextError
+from memory.summaries.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import total_tokens
 from memory.types import ImagePart, Message
-from memory.window.budget import TokenBudget
 from memory.window.loading import LeftOut
 from memory.window.view import NOTHING, Recalled, View, ViewInputs, ViewParts, fit_view
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Protocol
 import regex
 from pydantic import Field
 
-from agents.loop.tool_results import fits
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import (
     ResultLimit,
@@ -22,6 +21,7 @@ from agents.tools.protocol import (
     ToolOutput,
     ToolTraits,
 )
+from agents.tools.tool_results import fits
 from agents.types import ToolSpec
 from memory.tokens import estimate_text
 

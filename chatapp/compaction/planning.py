@@ -17,10 +17,10 @@ from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, fast_model_of, model_of
-from memory.compaction.planning import CompactionPlan, PlanInputs, plan_span
 from memory.errors import ContextError
 from memory.tokens import text_message
 from memory.types import Message
+from memory.window.compaction import CompactionPlan, PlanInputs, plan_span
 
 log = logging.getLogger(__name__)
 

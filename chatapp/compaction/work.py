@@ -23,8 +23,8 @@ from chatapp.operations.clock import in_zone
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import CallUsage, priced_call
-from memory.compaction.reminder import list_achieved, reminder_message, write_reminder
 from memory.long_term.new_sentences import Learned
+from memory.summaries.reminder import list_achieved, reminder_message, write_reminder
 from memory.tokens import total_tokens
 from memory.types import Message
 from memory.window.cut import summary_limit

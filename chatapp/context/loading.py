@@ -23,6 +23,7 @@ from chatapp.conversations.models import Branch, Message
 from chatapp.operations.database.statements import execute
 from memory import types
 from memory.tokens import total_tokens
+from memory.truncate import PINNED_SHARE
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 from memory.window.loading import (
@@ -33,7 +34,6 @@ from memory.window.loading import (
     choose_start,
     sample_positions,
 )
-from memory.window.truncate import PINNED_SHARE
 
 
 def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:

@@ -15,8 +15,8 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of, named_window, resolve_budget_inputs
+from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
 from memory.tokens import Calibration
-from memory.window.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
 from memory.window.policy import (
     ContextPolicy,
     EffectivePolicy,

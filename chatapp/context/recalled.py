@@ -25,9 +25,9 @@ from chatapp.operations.database.threads import OUTAGE_ERRORS
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
 from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
 from chatapp.recall.turn_recall import NO_CONTEXT, InContext, Newer, RecalledTurn, recall_for
-from memory.compaction.summary import fence
 from memory.long_term.tombstones import Tombstones
 from memory.recall.ranking import RecallSize
+from memory.summaries.summary import fence
 from memory.tokens import text_message, total_tokens
 from memory.types import Message
 

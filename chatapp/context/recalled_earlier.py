@@ -20,8 +20,8 @@ from chatapp.operations.clock import in_zone
 from chatapp.operations.database.statements import as_key, execute, placeholders
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.turn_recall import InContext, Newer, RecalledTurn, describe_found
+from memory.turns import starts_turn
 from memory.types import Message
-from memory.window.turns import starts_turn
 from memory.window.view import View
 
 _ROWS = """

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from agents.tools.registry import TOOLS_READING_STORED_DATA
 from chatapp.conversations.models import Message
 from memory import types
-from memory.compaction.summary import quoted_message
+from memory.summaries.summary import quoted_message
 
 
 def _file_line(*, file_id: str, name: str, mime_type: str, size_bytes: int, type: str) -> types.TextPart:

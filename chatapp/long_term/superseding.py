@@ -17,8 +17,8 @@ from chatapp.recall.analysis import vocabulary
 from chatapp.recall.selectors.claims import StatementPlace, find_statement, fold_sentence
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.user_search import search_memory
-from memory.compaction.superseding import choose_known
 from memory.language.sentences import split_sentences, strip_list_mark
+from memory.long_term.superseding import choose_known
 from memory.tokens import total_tokens
 from memory.types import Message as MessageValue
 

@@ -18,8 +18,8 @@ from chatapp.providers.chat_models import ask_in_thread, endpoint_of
 from chatapp.providers.detection import find_window
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import resolve_budget_inputs
+from memory.budget import ResolvedBudget
 from memory.errors import PolicyError
-from memory.window.budget import ResolvedBudget
 
 FIRST_TOKEN_TIMEOUT_S = 60.0
 

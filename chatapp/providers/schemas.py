@@ -14,7 +14,7 @@ from chatapp.accounts.budgets.values import NANOS, WARN_AT_PERCENT
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Moment, Page, Shape
 from chatapp.providers.models import ModelConfig
-from memory.window.budget import TokenBudget
+from memory.budget import TokenBudget
 
 
 class Model(Shape):

@@ -27,7 +27,7 @@ from chatapp.providers.named_windows import applicable_window
 from chatapp.providers.schemas import usage_shape
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.models import Run
-from memory.window.budget import Sizes
+from memory.budget import Sizes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from chatapp.context.assembly import LoadedContext
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Message as MessageRow
 from chatapp.runs.selectors import count_step_calls
-from memory.compaction.summary import summary_message
+from memory.summaries.summary import summary_message
 from memory.tokens import total_tokens
+from memory.turns import starts_turn
 from memory.types import Message
-from memory.window.turns import starts_turn
 
 
 def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState:

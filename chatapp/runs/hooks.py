@@ -44,9 +44,9 @@ from chatapp.runs.models import Run
 from chatapp.runs.run_context import load_turn_end
 from chatapp.runs.shapes import describe_hook_call
 from chatapp.runs.tool_ports import DISCARDED
-from memory.compaction.summary import fence
 from memory.errors import ContextError, PolicyError
 from memory.strategies.registry import strategy_named
+from memory.summaries.summary import fence
 from memory.tokens import text_message
 from memory.types import Message, Role
 from memory.window.policy import ContextPolicy

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from sentencex import segment
 
+from memory.language.date_names import LEAST_LETTERS, month_of
 from memory.language.languages import (
     ENGLISH,
     UNSPACED,
@@ -19,9 +20,8 @@ from memory.language.languages import (
     stop_words,
     unspaced_language,
 )
+from memory.language.small_talk import EVERYDAY, SMALL_TALK
 from memory.language.terms import Analyzer
-from memory.recall.date_names import LEAST_LETTERS, month_of
-from memory.recall.small_talk import EVERYDAY, SMALL_TALK
 
 _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])[」』”’）]*")
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")

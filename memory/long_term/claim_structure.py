@@ -1,7 +1,7 @@
 """Reads who does or is what, from the word order, in the languages that questions are asked in.
 
 A fallback that lists as few words as possible: in any language the summarising model reports what is over (see
-`memory.compaction.superseding`). A subject is "my" relative, a name at the beginning, or a "she" from the sentence
+`memory.long_term.superseding`). A subject is "my" relative, a name at the beginning, or a "she" from the sentence
 before.
 """
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from memory.compaction.summary import fence
 from memory.language.sentences import Vocabulary
 from memory.long_term.profile import compare_lines
+from memory.summaries.summary import fence
 from memory.tokens import estimate_text, text_message
+from memory.truncate import cut_middle
 from memory.types import Message
-from memory.window.truncate import cut_middle
 
 ENTRY_CHARS = 6_000
 """Most characters of one entry: a long pasted text must not crowd out all other days."""

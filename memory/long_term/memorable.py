@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from memory.compaction.extractive import STRONG_FACT, find_facts
 from memory.language.languages import fold_text, latin_language, stop_words
 from memory.language.sentences import Vocabulary, split_sentences, strip_list_mark
+from memory.language.small_talk import SMALL_TALK, greets_by_name, is_courtesy
 from memory.long_term.memory_requests import read_remember_requests
-from memory.recall.small_talk import SMALL_TALK, greets_by_name, is_courtesy
+from memory.summaries.extractive import STRONG_FACT, find_facts
 from memory.types import Message
 
 LEAST_WORDS = 2

@@ -15,8 +15,8 @@ from functools import cache, lru_cache
 
 from memory.language.languages import LATIN, SCRIPTS, close_gaps, fold_text, stop_words
 from memory.language.sentences import split_sentences
+from memory.language.small_talk import SMALL_TALK
 from memory.long_term.verb_last_requests import Kind, read_verb_last
-from memory.recall.small_talk import SMALL_TALK
 
 MAX_CHARS = 1_000
 """Longer texts are not read as requests, which are short."""

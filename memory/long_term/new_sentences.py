@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory.compaction.extractive import find_facts
 from memory.language.sentences import Vocabulary, are_alike, split_sentences, strip_list_mark
 from memory.long_term.memorable import memorable_sentences
 from memory.long_term.tombstones import Tombstones
+from memory.summaries.extractive import find_facts
 from memory.types import Message
 
 LEAST_WORDS = 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from memory.compaction.summary import fence
+from memory.summaries.summary import fence
 from memory.tokens import text_message
 from memory.types import Message
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
 
-from memory.language.languages import ENGLISH, fold_text, latin_language, without_accents
-from memory.recall.date_names import (
+from memory.language.date_names import (
     BEGINNING,
     MONTHS,
     date_names,
@@ -17,6 +16,7 @@ from memory.recall.date_names import (
     languages_of,
     month_of,
 )
+from memory.language.languages import ENGLISH, fold_text, latin_language, without_accents
 from memory.recall.date_spans import LAST_YEAR, DateSpan, day_or_none, month_span, spans_around, year_span
 from memory.recall.relative_dates import TOKEN, find_relative
 

@@ -19,6 +19,7 @@ from memory.language.languages import (
     stop_words,
     unspaced_language,
 )
+from memory.language.small_talk import is_courtesy
 from memory.language.terms import (
     ASKS,
     QUESTION,
@@ -31,7 +32,6 @@ from memory.language.terms import (
 )
 from memory.recall.dates import Dates, find_dates
 from memory.recall.sessions import Session, find_session, mentions_speaker, words_of_session
-from memory.recall.small_talk import is_courtesy
 
 PREFIX_WEIGHT = 0.4
 CHARACTER_WEIGHT = 0.4

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
+from memory.language.date_names import BEGINNING, WEEKDAYS, date_names, is_of_another_language
 from memory.language.languages import UNSPACED_RUN
-from memory.recall.date_names import BEGINNING, WEEKDAYS, date_names, is_of_another_language
 from memory.recall.date_spans import (
     FEW,
     DateSpan,

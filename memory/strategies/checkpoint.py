@@ -6,15 +6,15 @@ import re
 import zlib
 from collections.abc import Sequence
 
-from memory.compaction.extractive import QUICK, extract_missing, write_extract
-from memory.compaction.summary import summary_message
-from memory.compaction.summary_prompts import Hint, compaction_prompt
-from memory.compaction.superseding import ASK, OVER_TOKENS, known_section
-from memory.compaction.transcript import split_transcript
+from memory.budget import TokenBudget
+from memory.long_term.superseding import ASK, OVER_TOKENS, known_section
 from memory.strategies.protocol import CutReplay, Rejected, Summary, SummaryForm, SummaryRequest
+from memory.summaries.extractive import QUICK, extract_missing, write_extract
+from memory.summaries.summary import summary_message
+from memory.summaries.summary_prompts import Hint, compaction_prompt
+from memory.summaries.transcript import split_transcript
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.types import Message
-from memory.window.budget import TokenBudget
 
 CHUNK_TOKENS = 24_000
 """Most tokens that one call reads, whatever the window: details in the middle of longer texts get lost."""

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memory.compaction.summary_prompts import Hint, summary_input
+from memory.budget import TokenBudget
+from memory.summaries.summary_prompts import Hint, summary_input
 from memory.tokens import UNCALIBRATED, Calibration, text_message
 from memory.types import Message
-from memory.window.budget import TokenBudget
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryForm:
     """What a policy says about its summaries. If `prompt`, `template` or `schema` is empty, the built-in one is used.
 
-    `known` are statements from memory that the model may report as superseded (`memory.compaction.superseding`).
+    `known` are statements from memory that the model may report as superseded (`memory.long_term.superseding`).
     """
 
     max_tokens: int

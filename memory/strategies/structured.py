@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from memory.compaction.summary_prompts import Hint, structured_prompt
 from memory.strategies.checkpoint import CheckpointStrategy
 from memory.strategies.protocol import SummaryForm
+from memory.summaries.summary_prompts import Hint, structured_prompt
 
 SUMMARY_SCHEMA: Mapping[str, Any] = {
     "type": "object",

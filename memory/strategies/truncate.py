@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.compaction.summary import (
+from memory.strategies.checkpoint import CheckpointStrategy
+from memory.summaries.summary import (
     FRAME_TOKENS,
     MARKER_TOKENS,
     bounded_summary,
     mark_truncated,
     summary_message,
 )
-from memory.strategies.checkpoint import CheckpointStrategy
 from memory.types import Message
 
 

@@ -1,1 +1,1 @@
-"""What of a conversation a model call sees: budget, policy, loading, cutting."""
+"""What of a conversation a model call sees: policy, loading, cutting, and what the next summary covers."""

@@ -16,14 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory.compaction.reminder import shorten_reminder
-from memory.compaction.summary import FRAME_TOKENS
+from memory.budget import TokenBudget
+from memory.summaries.reminder import shorten_reminder
+from memory.summaries.summary import FRAME_TOKENS
 from memory.tokens import Calibration
-from memory.types import Message
-from memory.window.budget import TokenBudget
-from memory.window.policy import ContextPolicy
-from memory.window.truncate import PINNED_SHARE
-from memory.window.turns import (
+from memory.truncate import PINNED_SHARE
+from memory.turns import (
     before_question,
     has_tool_calls,
     is_safe_split,
@@ -32,6 +30,8 @@ from memory.window.turns import (
     safe_split_after,
     starts_turn,
 )
+from memory.types import Message
+from memory.window.policy import ContextPolicy
 
 RECALL_SHARE = 0.8
 SUMMARY_SHARE = 4

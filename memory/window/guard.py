@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memory.compaction.extractive import write_extract
-from memory.compaction.summary import (
+from memory.budget import TokenBudget
+from memory.strategies.protocol import Rejected, SummaryRequest
+from memory.summaries.extractive import write_extract
+from memory.summaries.summary import (
     FRAME_TOKENS,
     marker_message,
     read_summary,
     summary_message,
 )
-from memory.compaction.summary_prompts import Hint
-from memory.strategies.protocol import Rejected, SummaryRequest
+from memory.summaries.summary_prompts import Hint
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
-from memory.types import Message
-from memory.window.budget import TokenBudget
-from memory.window.cut import Room, measure_room
-from memory.window.policy import ContextPolicy
-from memory.window.truncate import (
+from memory.truncate import (
     choose_pins,
     cut_message,
     cut_middle,
@@ -28,7 +25,10 @@ from memory.window.truncate import (
     is_frame,
     smart_truncate,
 )
-from memory.window.turns import bind_groups, repair_tool_calls
+from memory.turns import bind_groups, repair_tool_calls
+from memory.types import Message
+from memory.window.cut import Room, measure_room
+from memory.window.policy import ContextPolicy
 from memory.window.view import check_fits
 
 REPLACED = ("summary", "reminder")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from memory.budget import TokenBudget
 from memory.tokens import Calibration
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 
 STEP_SHARE = 8

@@ -20,11 +20,11 @@ from memory.bounds import (
     Temperature,
     Tokens,
 )
+from memory.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
 from memory.errors import PolicyError
 from memory.strategies.protocol import Strategy, SummaryForm
 from memory.strategies.registry import StrategyName, strategy_named
 from memory.strict_types import strict_checks
-from memory.window.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
 
 TRIGGER_MAX = 0.9
 """Above this the summariser's own call would have no room (AgentScope)."""

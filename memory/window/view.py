@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from memory.compaction.reminder import reminder_message
-from memory.compaction.summary import (
+from memory.budget import TokenBudget
+from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
+from memory.summaries.reminder import reminder_message
+from memory.summaries.summary import (
     EARLIER_TRUNCATED,
     FRAME_TOKENS,
     MARKER_TOKENS,
@@ -15,21 +17,19 @@ from memory.compaction.summary import (
     marker_message,
     summary_message,
 )
-from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
 from memory.tokens import UNCALIBRATED, Calibration, total_tokens
-from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
-from memory.window.cut import Cut, Room, find_cut, measure_room
-from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
-from memory.window.policy import ContextPolicy
-from memory.window.truncate import (
+from memory.truncate import (
     choose_pins,
     cut_message,
     cut_middle,
     squeeze_messages,
     without_leading_replies,
 )
-from memory.window.turns import reduce_turns, repair_tool_calls
+from memory.turns import reduce_turns, repair_tool_calls
+from memory.types import Checkpoint, Message
+from memory.window.cut import Cut, Room, find_cut, measure_room
+from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
+from memory.window.policy import ContextPolicy
 
 LEAST_SUMMARY_TOKENS = 24
 RECALLING_QUESTIONS = 3

@@ -8,9 +8,9 @@ from typing import Any
 from agents.errors import ModelError
 from agents.requests.context import AssembledContext, ContextInputs
 from agents.types import ChatModel, Finished, ModelItem, ModelRequest, ReasoningDelta, RequestSent, TextDelta
+from memory.budget import TokenBudget
 from memory.tokens import text_message
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 
 SYSTEM = text_message("system", "You are a helpful assistant.")

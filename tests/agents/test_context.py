@@ -9,7 +9,7 @@ import pytest
 from agents.chat_models.wire import write_messages
 from agents.requests.context import AssembledContext
 from agents.types import ToolSpec
-from memory.compaction.summary import fence
+from memory.summaries.summary import fence
 from memory.tokens import text_message
 from memory.types import Checkpoint, ImagePart, TextPart
 from tests.agents.asking import assemble, history_of, make_inputs, stored

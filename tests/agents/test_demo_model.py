@@ -14,11 +14,11 @@ from agents.plan.run import PlanChanged, PlanReady, PlanRequest, run_plan
 from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest, ToolCallDelta, ToolSpec
-from memory.compaction.summary import fence, summary_message
+from memory.budget import TokenBudget
 from memory.strategies.protocol import Summary
+from memory.summaries.summary import fence, summary_message
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, TextPart, ToolCallPart, ToolResultPart
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 from tests.agents.asking import SYSTEM, ask_for, collect, end_of, history_of, no_tools, text_of
 from tests.memory.summaries import accept_summary, summary_requests

@@ -9,11 +9,11 @@ from hypothesis import assume, given, settings
 
 from agents.requests.context import EMERGENCY_TURNS, AssembledContext
 from agents.types import ToolSpec
-from memory.compaction.summary import read_summary
+from memory.budget import TokenBudget
 from memory.errors import ContextError
+from memory.summaries.summary import read_summary
 from memory.tokens import total_tokens
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 from tests.agents.asking import assemble, make_inputs
 from tests.memory.histories import (

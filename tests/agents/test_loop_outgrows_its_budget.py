@@ -14,10 +14,10 @@ from agents.background.summarise import Summariser, SummaryResult
 from agents.chat_models.error_mapping import describe_error
 from agents.loop.loop_request import LoopRequest
 from agents.loop.react import AgentStep, Notice, run_react
-from memory.compaction.summary_prompts import compaction_prompt
+from memory.budget import TokenBudget
+from memory.summaries.summary_prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens, with_parts
 from memory.types import Checkpoint, Message, ToolCallPart, ToolResultPart
-from memory.window.budget import TokenBudget
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
 from tests.agents.looping import context_with, results_of, run
 from tests.agents.scripted_model import ScriptedModel

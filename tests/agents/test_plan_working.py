@@ -20,8 +20,8 @@ from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
 from agents.ports import ToolUse
 from agents.tools.protocol import ToolCaller, ToolOutput, ToolTraits
 from agents.types import ToolCallDelta, ToolSpec
+from memory.budget import TokenBudget
 from memory.tokens import Calibration, estimate_text, text_message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 from tests.agents.asking import no_tools
 from tests.agents.scripted_model import Said, ScriptedModel

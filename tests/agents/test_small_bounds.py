@@ -11,9 +11,9 @@ from agents.chat_models.usage import OutputBounds, OutputText
 from agents.presets.yaml_text import YamlError, read_yaml
 from agents.tools.calculator import calculate
 from agents.types import ReasoningDelta, TextDelta, ToolCallDelta
-from memory.compaction.summary import bounded_summary
+from memory.summaries.summary import bounded_summary
 from memory.tokens import text_message
-from memory.window.truncate import cut_to_tokens
+from memory.truncate import cut_to_tokens
 
 LONG = " ".join(f"Ann paid {at} euros to Bob in Rome; invoice INV-{at} was sent." for at in range(300))
 

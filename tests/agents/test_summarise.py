@@ -12,10 +12,10 @@ from agents.chat_models.demo_model import DemoModel
 from agents.chat_models.error_mapping import describe_error, map_error
 from agents.chat_models.openai_model import OpenAIModel
 from agents.types import ChatModel, TokenUsage
-from memory.compaction.summary_prompts import CLOSING
+from memory.budget import TokenBudget
+from memory.summaries.summary_prompts import CLOSING
 from memory.tokens import text_message
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 from tests.agents.scripted_model import Said, ScriptedModel
 from tests.servers.behaviour import Behaviour, says

@@ -18,7 +18,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig, Usage
-from memory.compaction.summary import EARLIER_TRUNCATED
+from memory.summaries.summary import EARLIER_TRUNCATED
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
 from tests.context_engine.talking import Talk, last_chat, talking, until, work

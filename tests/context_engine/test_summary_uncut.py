@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from memory.budget import TokenBudget
 from memory.strategies.protocol import Summary
 from memory.tokens import estimate_text, text_message
 from memory.types import Checkpoint
-from memory.window.budget import TokenBudget
 from memory.window.cut import summary_limit
 from memory.window.policy import DEFAULT_POLICY
 from memory.window.view import ViewInputs, fit_view

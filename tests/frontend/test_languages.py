@@ -69,7 +69,7 @@ CHECKS = (
     "chatapp/providers/named_windows.py",
     "chatapp/agent_presets/mcp_servers.py",
     "agents/chat_models/probing.py",
-    "memory/window/budget.py",
+    "memory/budget.py",
 )
 NOT_SHOWN = {"Answer with the one word: ready"}
 """Texts in these modules that operators do not see."""

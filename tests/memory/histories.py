@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from memory.budget import TokenBudget
 from memory.tokens import Calibration, estimate_parts, text_message
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 
 WORDS = (

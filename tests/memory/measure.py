@@ -8,15 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from memory.compaction.extractive import extract_summary
-from memory.compaction.planning import PlanInputs, plan_span
+from memory.budget import TokenBudget
+from memory.summaries.extractive import extract_summary
 from memory.tokens import estimate_text, text_message
+from memory.truncate import smart_truncate
+from memory.turns import repair_tool_calls, safe_split
 from memory.types import Message
-from memory.window.budget import TokenBudget
+from memory.window.compaction import PlanInputs, plan_span
 from memory.window.guard import ContextGuard
 from memory.window.policy import DEFAULT_POLICY
-from memory.window.truncate import smart_truncate
-from memory.window.turns import repair_tool_calls, safe_split
 from tests.memory.histories import call, reply, result, stored, user
 from tests.memory.views import fit
 

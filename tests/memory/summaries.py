@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from memory.budget import TokenBudget
 from memory.strategies.protocol import Rejected, Summary, SummaryRequest
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
 
 

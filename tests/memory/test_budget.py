@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.window.budget import Sizes, TokenBudget, resolve_budget
+from memory.budget import Sizes, TokenBudget, resolve_budget
 
 
 @pytest.mark.mechanism("fim.budget")

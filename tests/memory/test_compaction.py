@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 import pytest
 
 from benchmarks.context import SMALL_BUDGETS, count_overlaps, simulate_small_window
-from memory.compaction.planning import PlanInputs, plan_span
-from memory.compaction.summary import fence
-from memory.compaction.summary_prompts import Hint, compaction_prompt
-from memory.compaction.transcript import render_transcript, split_transcript
+from memory.budget import TokenBudget
 from memory.strategies.protocol import Rejected, Summary
 from memory.strategies.structured import default_template, read_structured, render_structured
+from memory.summaries.summary import fence
+from memory.summaries.summary_prompts import Hint, compaction_prompt
+from memory.summaries.transcript import render_transcript, split_transcript
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Checkpoint, ImagePart, Message, ReasoningPart, TextPart
-from memory.window.budget import TokenBudget
+from memory.window.compaction import PlanInputs, plan_span
 from memory.window.loading import LeftOut
 from memory.window.policy import DEFAULT_POLICY, ContextPolicy
 from tests.memory.histories import call, message, plain_turns, reply, result, stored, user

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory.compaction.extractive import extract_missing, extract_summary, find_facts, write_extract
-from memory.compaction.summary import EARLIER_TRUNCATED
+from memory.summaries.extractive import extract_missing, extract_summary, find_facts, write_extract
+from memory.summaries.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text
 from tests.memory.histories import call, plain_turns, reply, result, user
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.language.quotes import Quotes
 from memory.language.sentences import Vocabulary, split_sentences
 from memory.language.terms import Analyzer
+from memory.long_term.quotes import Quotes
 from memory.long_term.tombstones import Fingerprinter, Tombstones
 
 VOCABULARY = Vocabulary(Analyzer())

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
-from memory.compaction.reminder import DIRECT_TOOLS, ToolNote, build_reminder
-from memory.compaction.summary import EARLIER_TRUNCATED, summary_message
+from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
+from memory.summaries.reminder import DIRECT_TOOLS, ToolNote, build_reminder
+from memory.summaries.summary import EARLIER_TRUNCATED, summary_message
 from memory.tokens import Calibration, text_message, total_tokens
+from memory.truncate import TRUNCATED
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.guard import Compacted, ContextGuard, Fits, NeedsCompaction
 from memory.window.policy import DEFAULT_POLICY, ContextPolicy
-from memory.window.truncate import TRUNCATED
 from tests.memory.histories import (
     budgets,
     calibrations,

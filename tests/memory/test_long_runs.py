@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from memory.compaction.extractive import find_facts
 from memory.language.sentences import Vocabulary, split_sentences
 from memory.language.terms import Analyzer
 from memory.long_term.claims import find_claims
 from memory.long_term.memory_requests import is_for_good, read_forget_request, read_remember_requests
 from memory.recall.questions import QuestionReader
+from memory.summaries.extractive import find_facts
 
 LENGTH = 100_000
 RUNS = (

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from memory.compaction.summary import fence, read_summary, summary_message
 from memory.language.neutral_text import neutralise
+from memory.summaries.summary import fence, read_summary, summary_message
 
 TOKENS = [
     "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|begin_of_text|>", "<|endoftext|>", "<|user|>",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from memory.budget import TokenBudget
 from memory.errors import PolicyError
-from memory.window.budget import TokenBudget
 from memory.window.policy import (
     DEFAULT_POLICY,
     ContextPolicy,

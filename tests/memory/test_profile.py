@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.budget import TokenBudget
 from memory.long_term.profile import LineChange, compare_lines, profile_message
 from memory.tokens import text_message
-from memory.window.budget import TokenBudget
 from memory.window.guard import ContextGuard, NeedsCompaction
 from memory.window.policy import DEFAULT_POLICY
 from tests.memory.views import NO_SYSTEM, fit

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from agents.tools.memory_tools import Hit, list_hits
-from memory.compaction.extractive import extract_summary
-from memory.compaction.transcript import render_transcript
 from memory.language.terms import describe_piece, read_piece
+from memory.summaries.extractive import extract_summary
+from memory.summaries.transcript import render_transcript
 from memory.tokens import text_message
 
 

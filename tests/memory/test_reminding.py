@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory.compaction.planning import PlanInputs, plan_span
-from memory.compaction.reminder import (
+from memory.budget import TokenBudget
+from memory.summaries.reminder import (
     ToolNote,
     build_reminder,
     list_achieved,
@@ -16,10 +16,10 @@ from memory.compaction.reminder import (
     shorten_reminder,
     write_reminder,
 )
-from memory.compaction.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
+from memory.summaries.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
 from memory.tokens import text_message, total_tokens
 from memory.types import Checkpoint, Message, ToolCallPart
-from memory.window.budget import TokenBudget
+from memory.window.compaction import PlanInputs, plan_span
 from memory.window.policy import ContextPolicy
 from memory.window.view import View, ViewInputs, fit_view
 from tests.memory.histories import plain_turns

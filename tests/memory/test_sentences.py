@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from memory.compaction.extractive import extract_missing, extract_summary
-from memory.compaction.summary import bounded_summary
 from memory.language.sentences import split_sentences
+from memory.summaries.extractive import extract_missing, extract_summary
+from memory.summaries.summary import bounded_summary
 from memory.tokens import estimate_text, text_message
-from memory.window.truncate import cut_end, cut_middle, split_whole
+from memory.truncate import cut_end, cut_middle, split_whole
 
 WHOLE = [
     "My landlord is now Mr. Okonjo.",

@@ -7,13 +7,13 @@ from typing import get_args
 
 import pytest
 
-from memory.compaction.summary import read_summary, summary_message
+from memory.budget import TokenBudget
 from memory.strategies import registry
 from memory.strategies.checkpoint import CheckpointStrategy
 from memory.strategies.protocol import CutReplay, Strategy
 from memory.strategies.registry import STRATEGIES, StrategyName, strategy_named
+from memory.summaries.summary import read_summary, summary_message
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.guard import ContextGuard, Fits
 from memory.window.policy import ContextPolicy
 from tests.memory.histories import plain_turns, user

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from memory.budget import TokenBudget
+from memory.truncate import TRUNCATED
 from memory.types import Message
-from memory.window.budget import TokenBudget
 from memory.window.policy import ContextPolicy
-from memory.window.truncate import TRUNCATED
 from memory.window.view import View
 from tests.memory.histories import call, reply, result, stored, user
 from tests.memory.views import fit

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.compaction.summary import summary_message
+from memory.summaries.summary import summary_message
 from memory.tokens import text_message, total_tokens
-from memory.types import ImagePart, Message, TextPart, ToolResultPart
-from memory.window.truncate import (
+from memory.truncate import (
     TRUNCATED,
     choose_pins,
     cut_message,
@@ -22,7 +21,8 @@ from memory.window.truncate import (
     smart_truncate,
     squeeze_messages,
 )
-from memory.window.turns import repair_tool_calls
+from memory.turns import repair_tool_calls
+from memory.types import ImagePart, Message, TextPart, ToolResultPart
 from tests.memory.histories import call, histories, message, plain_turns, reply, result, user
 from tests.memory.views import assert_no_orphans
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
-from memory.window.turns import (
+from memory.turns import (
     INTERRUPTED,
     Turn,
     after_reply,
@@ -20,6 +19,7 @@ from memory.window.turns import (
     safe_split_after,
     split_turns,
 )
+from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 from tests.memory.histories import call, histories, message, plain_turns, reply, result, user
 from tests.memory.views import assert_no_orphans
 

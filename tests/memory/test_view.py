@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from memory.compaction.summary import EARLIER_TRUNCATED, read_summary
+from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
+from memory.summaries.summary import EARLIER_TRUNCATED, read_summary
 from memory.tokens import Calibration, estimate_parts, estimate_text, text_message, total_tokens
+from memory.turns import INTERRUPTED
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
 from memory.window.loading import LeftOut
 from memory.window.policy import ContextPolicy
-from memory.window.turns import INTERRUPTED
 from memory.window.view import View, ViewInputs, fit_view
 from tests.memory.histories import call, plain_turns, reply, result, stored, user
 from tests.memory.views import NO_SYSTEM, fit

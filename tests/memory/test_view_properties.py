@@ -6,17 +6,17 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from memory.compaction.extractive import extract_summary
-from memory.compaction.planning import PlanInputs, plan_span
+from memory.budget import TokenBudget
 from memory.errors import QuestionTooLarge, SystemPromptTooLarge
 from memory.long_term.profile import profile_message
 from memory.strategies.protocol import Summary
+from memory.summaries.extractive import extract_summary
 from memory.tokens import Calibration, estimate_text, total_tokens
+from memory.truncate import PINNED_SHARE, is_fixed
+from memory.turns import repair_tool_calls
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
+from memory.window.compaction import PlanInputs, plan_span
 from memory.window.policy import ContextPolicy
-from memory.window.truncate import PINNED_SHARE, is_fixed
-from memory.window.turns import repair_tool_calls
 from tests.memory.histories import budgets, calibrations, histories, policies, questions, spoken, systems
 from tests.memory.summaries import accept_summary
 from tests.memory.views import assert_no_orphans, fit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory.budget import TokenBudget
 from memory.tokens import UNCALIBRATED, Calibration, text_message
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
 from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.window.policy import DEFAULT_POLICY, ContextPolicy
 from memory.window.view import View, ViewInputs, fit_view

@@ -12,7 +12,7 @@ from agents.types import TokenUsage
 from chatapp.providers.model_facts import TABLE, find_facts, normalize_name, price_call
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import resolve_budget_inputs
-from memory.window.budget import resolve_budget
+from memory.budget import resolve_budget
 
 
 @pytest.mark.mechanism("digitorn.detection")

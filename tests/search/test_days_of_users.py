@@ -14,8 +14,8 @@ from chatapp.conversations.models import Conversation
 from chatapp.providers.models import ModelConfig
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.turn_recall import InContext, RecalledTurn, recall_for
-from memory.compaction.transcript import split_transcript
 from memory.recall.ranking import RecallSize
+from memory.summaries.transcript import split_transcript
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 from tests.memory_store.test_memory_api import Clients
 

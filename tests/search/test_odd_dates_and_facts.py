@@ -1,4 +1,4 @@
-"""Odd input to memory/recall/dates.py and memory/compaction/extractive.py."""
+"""Odd input to memory/recall/dates.py and memory/summaries/extractive.py."""
 
 from collections.abc import Callable
 from datetime import date
@@ -8,10 +8,10 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.recall.analysis import vocabulary
-from memory.compaction.extractive import STRONG_FACT, find_facts
-from memory.language.quotes import Quotes
+from memory.long_term.quotes import Quotes
 from memory.recall.date_spans import DateSpan
 from memory.recall.dates import Dates, find_dates
+from memory.summaries.extractive import STRONG_FACT, find_facts
 
 TODAY = date(2026, 11, 27)
 Clients = Callable[[User], Client]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from memory.compaction.summary_prompts import CLOSING
+from memory.summaries.summary_prompts import CLOSING
 
 RequestKind = Literal["chat", "summary", "embeddings", "models", "other"]
 
@@ -41,6 +41,6 @@ class RecordedRequest:
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
-    """Return whether the request has a prompt of `memory.compaction.summary_prompts`, custom ones included."""
+    """Return whether the request has a prompt of `memory.summaries.summary_prompts`, custom ones included."""
     messages = body.get("messages") or [{}]
     return CLOSING in str(messages[0].get("content", ""))

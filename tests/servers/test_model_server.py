@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import openai
 import pytest
 
-from memory.compaction.summary_prompts import compaction_prompt
+from memory.summaries.summary_prompts import compaction_prompt
 from tests.environment import ROOT
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer

@@ -15,8 +15,8 @@ import pytest
 from django.db import connection
 from PIL import Image
 
-from agents.loop.tool_results import fits
 from agents.tools.protocol import ResultLimit, ToolCaller, ToolFailure
+from agents.tools.tool_results import fits
 from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation

@@ -36,12 +36,12 @@ from chatapp.recall.actions.indexing import index_entries
 from chatapp.recall.actions.removal import hide_sources, remove_sources
 from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run, ToolCall
-from memory.compaction.extractive import QUICK, extract_summary
-from memory.compaction.summary import EARLIER_TRUNCATED
 from memory.language.sentences import split_sentences
 from memory.long_term.new_sentences import KnownSentences
 from memory.long_term.tombstones import Tombstones
 from memory.strategies.registry import strategy_named
+from memory.summaries.extractive import QUICK, extract_summary
+from memory.summaries.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text, text_message
 from memory.types import Message as MessageValue
 

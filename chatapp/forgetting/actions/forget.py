@@ -57,8 +57,8 @@ from chatapp.operations.database.work_budget import PacedTransactions
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.blanking import publish_forgotten
 from chatapp.runs.models import Run
-from memory.language.quotes import Quotes
 from memory.language.sentences import split_sentences, strip_list_mark
+from memory.long_term.quotes import Quotes
 
 words_forgotten = Signal()
 """Sent with `work`, in each transaction that forgets: features redact their own data about its changed messages."""

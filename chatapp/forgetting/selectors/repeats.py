@@ -12,8 +12,8 @@ from chatapp.conversations.models import Message
 from chatapp.recall.analysis import hash_text, vocabulary
 from chatapp.recall.selectors.found_texts import Found
 from chatapp.recall.selectors.user_index import UserIndex, open_index
-from memory.language.quotes import Quotes
 from memory.language.sentences import share_enough, split_sentences
+from memory.long_term.quotes import Quotes
 
 LOOKED_AT = 500
 PER_WORD = 20

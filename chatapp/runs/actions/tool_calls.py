@@ -29,8 +29,8 @@ from chatapp.runs.actions.message_order import AnswerMessage, AnswerPosition, in
 from chatapp.runs.actions.runs import Lease, calls_without_message, lock_for_calls, lock_leased
 from chatapp.runs.models import Run, RunStep, ToolCall
 from chatapp.runs.selectors import accessible_run
+from memory.turns import INTERRUPTED
 from memory.types import ToolResultPart
-from memory.window.turns import INTERRUPTED
 
 NOT_RUN = "This call was not run: the answer ended before."
 UNFINISHED = "Interrupted before it was finished; it can be called again."

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts
+from memory.turns import bind_groups, starts_turn
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from memory.window.turns import bind_groups, starts_turn
 
 TRUNCATED = "[Truncated]"
 PINNED_SHARE = 0.5

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memory.compaction.summary import fence
 from memory.language.sentences import Vocabulary, split_sentences, strip_list_mark
 from memory.long_term.consolidation import split_superseded_section
+from memory.summaries.summary import fence
 from memory.tokens import estimate_text
 
 ASK = (

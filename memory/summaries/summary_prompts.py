@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from memory.compaction.summary import fence
+from memory.summaries.summary import fence
 
 Hint = Literal["react_iteration", "planner_input", "step_dependency", "general"]
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from memory.compaction.reminder import reminder_message
-from memory.compaction.summary import summary_message
+from memory.budget import TokenBudget
+from memory.summaries.reminder import reminder_message
+from memory.summaries.summary import summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
+from memory.turns import after_reply, before_question, safe_split, safe_split_after
 from memory.types import Checkpoint, Message
-from memory.window.budget import TokenBudget
 from memory.window.cut import Room, find_cut, find_tail, measure_room
 from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.window.policy import ContextPolicy
-from memory.window.turns import after_reply, before_question, safe_split, safe_split_after
 from memory.window.view import prepare_history
 
 Trigger = Literal["soft", "hard", "manual"]

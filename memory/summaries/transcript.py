@@ -7,8 +7,8 @@ from datetime import date
 
 from memory.language.neutral_text import quote_speaker_lines
 from memory.tokens import estimate_text
+from memory.truncate import cut_middle, whole_end
 from memory.types import ImagePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from memory.window.truncate import cut_middle, whole_end
 
 RESULT_CHARS = 4_000
 ARGUMENT_CHARS = 1_000

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.compaction.summary import fence
+from memory.summaries.summary import fence
 from memory.tokens import text_message
+from memory.turns import split_turns
 from memory.types import Message
-from memory.window.turns import split_turns
 
 DIRECT_TOOLS = 12
 """Up to this many tools are listed one by one with descriptions, more by category with names only."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from memory.compaction.extractive import STRONG_FACT, find_facts
 from memory.language.sentences import Vocabulary, split_sentences, strip_list_mark
+from memory.summaries.extractive import STRONG_FACT, find_facts
 
 LEAST_WORDS = 2
 LEAST_FACT_CHARS = 3

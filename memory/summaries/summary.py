@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from memory.language.neutral_text import neutralise
 from memory.tokens import estimate_text, text_message
+from memory.truncate import cut_middle
 from memory.types import Message
-from memory.window.truncate import cut_middle
 
 EARLIER_TRUNCATED = "[Earlier messages truncated]"
 _OPEN, _CLOSE = "<conversation_summary>", "</conversation_summary>"

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from memory.compaction.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.language.languages import CAPITAL, UNSPACED_RUN
 from memory.language.neutral_text import names_speaker, quote_speaker_lines
 from memory.language.sentences import Vocabulary, split_sentences
 from memory.language.terms import Analyzer
+from memory.summaries.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.tokens import estimate_text
+from memory.truncate import level, split_whole, whole_end, whole_start
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
-from memory.window.truncate import level, split_whole, whole_end, whole_start
 
 SENTENCE_CHARS = 320
 LEAST_MISSING_TOKENS = 24

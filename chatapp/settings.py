@@ -204,7 +204,7 @@ CACHES = {
             "OPTIONS": {"MAX_ENTRIES": 100_000},
         }
         if EMBEDDED
-        else {"BACKEND": "chatapp.operations.caching.cache.SharedCache", "LOCATION": REDIS_URL}
+        else {"BACKEND": "chatapp.operations.caching.redis_cache.SharedCache", "LOCATION": REDIS_URL}
     )
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agents.background.background_calls import BackgroundCaller, Sleep
+from agents.background.calls import BackgroundCaller, Sleep
 from agents.errors import PASSING, ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget

@@ -14,7 +14,7 @@ from typing import Literal
 from agents.background.summarise import Summariser, SummaryResult
 from agents.chat_models.error_mapping import describe_error
 from agents.errors import ModelError, retry_pause
-from agents.loop.loop_request import LoopRequest
+from agents.loop.request import LoopRequest
 from agents.loop.tool_calls import CallChecker, CallCollector, CycleWatch, call_key, calling_message
 from agents.loop.tool_running import run_calls
 from agents.ports import CallResult, EarlierCall, RequestedCall, ToolUse

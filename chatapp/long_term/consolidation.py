@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from agents.background.background_calls import BackgroundCaller
+from agents.background.calls import BackgroundCaller
 from agents.errors import ModelError
 from agents.types import ModelRequest
 from chatapp.accounts.budgets.selectors import spender_of

@@ -12,7 +12,7 @@ import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
 import chatapp.long_term.tasks
 import chatapp.operations.monitoring.metrics  # counts events of tasks
-import chatapp.operations.workers.worker_signals
+import chatapp.operations.workers.signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
 from chatapp.accounts.actions import delete_ended_sessions, delete_expired_tokens

@@ -12,8 +12,8 @@ import pytest
 
 from agents.background.summarise import Summariser, SummaryResult
 from agents.chat_models.error_mapping import describe_error
-from agents.loop.loop_request import LoopRequest
 from agents.loop.react import AgentStep, Notice, run_react
+from agents.loop.request import LoopRequest
 from memory.budget import TokenBudget
 from memory.summaries.summary_prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens, with_parts

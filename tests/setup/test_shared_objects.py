@@ -65,7 +65,7 @@ OURS = {
     "chatapp.operations.database.postgresql._look": "has a lock",
     "chatapp.operations.serving.asgi.http_application": "made at start",
     "chatapp.operations.monitoring.telemetry._no_span": "keeps nothing",
-    "chatapp.operations.workers.worker_signals._begun": "single writes, by task",
+    "chatapp.operations.workers.signals._begun": "single writes, by task",
     "chatapp.providers.calibration._gathered": "changed under its lock",
     "chatapp.realtime.hub.hub": "of the one loop",
     "chatapp.realtime.rights.rights_watch": "of the one loop",

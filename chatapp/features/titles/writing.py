@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from agents.background.background_calls import BackgroundCaller
+from agents.background.calls import BackgroundCaller
 from agents.background.titles import read_title, title_request
 from agents.errors import ModelError
 from chatapp.accounts.budgets.selectors import spender_of

@@ -6,8 +6,8 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
 # A file is one worker's: what its tests share is made once. In the order of tests/scheduling.py.
 FILES := --dist loadfile --no-loadscope-reorder
-# With the tests on PostgreSQL beside them four processes for two cores: while one waits, others run.
-PARALLEL := --numprocesses 3 $(FILES)
+# With the tests on PostgreSQL beside them five processes for two cores: while one waits, others run.
+PARALLEL := --numprocesses 4 $(FILES)
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from memory.language.neutral_text import neutralise
 from memory.tokens import estimate_text, text_message
 from memory.truncate import cut_middle
-from memory.types import Message
+from memory.types import Checkpoint, Message
 
 EARLIER_TRUNCATED = "[Earlier messages truncated]"
 _OPEN, _CLOSE = "<conversation_summary>", "</conversation_summary>"
@@ -50,6 +50,11 @@ def summary_message(summary: str, *, stand_in: bool = False) -> Message:
         return marker_message()
     lead = _STAND_IN_LEAD if stand_in else _LEAD
     return text_message("user", fence("conversation_summary", f"{lead}\n\n{summary}"), kind="summary")
+
+
+def checkpoint_message(checkpoint: Checkpoint) -> Message:
+    """Return the checkpoint's summary as the model sees it if it need not be cut."""
+    return summary_message(checkpoint.summary, stand_in=checkpoint.is_extract)
 
 
 def read_summary(message: Message) -> str:

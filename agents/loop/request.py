@@ -235,7 +235,7 @@ def _list_stored(messages: Sequence[Message], most: int) -> list[str]:
     lines = [f"{result.name}: {STORED} {result.offload_ref}" for result in results]
     if len(lines) <= most:
         return lines
-    newest = lines[-(most - 1) :]
+    newest = lines[len(lines) - most + 1 :]
     more = len(lines) - len(newest)
     return [f"{more} earlier results are stored, too: reference {LIST_REFERENCE!r} lists them all.", *newest]
 

@@ -14,7 +14,6 @@ from memory.summaries.summary import (
     FRAME_TOKENS,
     MARKER_TOKENS,
     bounded_summary,
-    marker_message,
     summary_message,
 )
 from memory.tokens import UNCALIBRATED, Calibration, total_tokens
@@ -330,7 +329,7 @@ def _write_summary(
     )
     text_space = space - FRAME_TOKENS
     if text_space < LEAST_SUMMARY_TOKENS:
-        return marker_message() if space >= MARKER_TOKENS else None
+        return summary_message(EARLIER_TRUNCATED) if space >= MARKER_TOKENS else None
     previous = checkpoint.summary if checkpoint else ""
     if not missing:
         is_extract = checkpoint is not None and checkpoint.is_extract

@@ -7,7 +7,6 @@ parsed chunks cost several times as much.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from agents.chat_models.stream_parser import StreamParser
 from agents.errors import ModelError, ModelErrorCategory
 from agents.guarded_http import tls_context
 from agents.libraries import Library
+from agents.text import read_json
 from agents.types import ModelEndpoint
 
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ async def fetch_models(endpoint: ModelEndpoint) -> object:
                     await response.aclose()
     except RefusedError as refusal:
         raise refusal.as_model_error(endpoint) from refusal
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+    return read_json(body)
 
 
 def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from agents.chat_models.error_mapping import describe_error, is_html, map_error
 from agents.errors import ModelError
+from agents.text import read_json
 from agents.types import (
     LIMIT_REASONS,
     FinishReason,
@@ -371,10 +372,7 @@ def _parse(payload: bytes) -> Any:
         return from_json(payload)  # takes a third of the time
     except ValueError:
         pass
-    try:
-        return json.loads(payload)  # accepts half a surrogate pair
-    except (ValueError, RecursionError):
-        return None
+    return read_json(payload)  # accepts half a surrogate pair
 
 
 def _join_texts(pieces: Any) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.background.summarise import Summariser, SummaryResult
+from agents.loop.tool_running import keep_text
 from agents.ports import ResultStore
 from agents.requests.context import EMERGENCY_CHARS, AssembledContext, tool_notes
 from agents.tools.offloaded import LIST_REFERENCE
-from agents.tools.protocol import ResultLimit, ToolFailure
+from agents.tools.protocol import ResultLimit
 from agents.tools.tool_results import READING_TOOLS, excerpt_alone
 from agents.types import ModelRequest
 from memory.errors import ContextError
@@ -208,8 +209,8 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     reference = part.offload_ref
     # What a reading tool returned is stored already.
     is_copy = part.name.startswith(READING_TOOLS)
-    if reference is None and store is not None and not is_copy:
-        reference = await _keep(store, part)
+    if reference is None and not is_copy:
+        reference = await keep_text(part, store)
     if reference:
         place = f"The whole result is stored as {reference}."
     else:
@@ -217,13 +218,6 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     shown = excerpt_alone(part.text) if part.offload_ref else part.text
     text = f"{cut_middle(shown, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
     return replace(part, text=text, offload_ref=reference)
-
-
-async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
-    try:
-        return await store.keep_text(part)
-    except ToolFailure:
-        return None
 
 
 def _list_stored(messages: Sequence[Message], most: int) -> list[str]:

@@ -17,7 +17,7 @@ from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.summaries.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import total_tokens
-from memory.types import ImagePart, Message
+from memory.types import ImagePart, Message, with_data_urls
 from memory.window.loading import LeftOut
 from memory.window.view import NOTHING, Recalled, View, ViewInputs, ViewParts, fit_view
 
@@ -110,7 +110,7 @@ class AssembledContext:
     def request(self) -> ModelRequest:
         """Return the request with the bytes of its images."""
         return ModelRequest(
-            messages=tuple(self._with_images(message) for message in self.messages),
+            messages=tuple(with_data_urls(message, self.data_urls) for message in self.messages),
             max_output_tokens=self.inputs.budget.output_for(self.total_tokens),
             tools=self.inputs.tools,
             temperature=self.inputs.temperature,
@@ -217,15 +217,6 @@ class AssembledContext:
         if any(message is note for note in self.view.notes):
             return "hook"
         return "recall" if message.kind == "recall" else "history"
-
-    def _with_images(self, message: Message) -> Message:
-        if not any(isinstance(part, ImagePart) for part in message.parts):
-            return message
-        parts = tuple(
-            replace(part, data_url=self.data_urls.get(part.file_id)) if isinstance(part, ImagePart) else part
-            for part in message.parts
-        )
-        return replace(message, parts=parts)
 
 
 def tool_notes(tools: Sequence[ToolSpec]) -> list[ToolNote]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts
+from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts, without_parts
 from memory.turns import bind_groups, starts_turn
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -149,7 +149,7 @@ def cut_to_tokens(message: Message, tokens: int) -> Message:
     texts."""
     if message.tokens <= tokens:
         return message
-    message = _drop_reasoning(message)
+    message = without_parts(message, ReasoningPart)
     if message.tokens > tokens:
         message = _name_images(message)
     whole, limit = message, sum(_char_count(part) for part in message.parts)
@@ -166,11 +166,6 @@ def _cut_plain(text: str, char_limit: int) -> str:
     if len(text) <= char_limit:
         return text
     return cut_end(text, char_limit) if char_limit > 2 * len(TRUNCATED) else TRUNCATED
-
-
-def _drop_reasoning(message: Message) -> Message:
-    parts = tuple(part for part in message.parts if not isinstance(part, ReasoningPart))
-    return message if len(parts) == len(message.parts) else with_parts(message, parts)
 
 
 def _name_images(message: Message) -> Message:

@@ -337,8 +337,7 @@ def within_bounds(fields: Mapping[str, object], operator: ContextPolicy) -> Mapp
     return {
         given: value
         for given, value in fields.items()
-        if names[given] not in _COSTS
-        or not _costs_more(names[given], getattr(wanted, names[given]), operator)
+        if not _costs_more(names[given], getattr(wanted, names[given]), operator)
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -114,6 +114,11 @@ def with_data_urls(message: Message, urls: Mapping[str, str]) -> Message:
         for part in message.parts
     )
     return replace(message, parts=tuple(parts))
+
+
+def last_position(messages: Iterable[Message]) -> int:
+    """Return the highest position of the messages; -1 if none is stored."""
+    return max((message.position for message in messages if message.position is not None), default=-1)
 
 
 @dataclass(frozen=True, slots=True)

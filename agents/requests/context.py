@@ -17,7 +17,7 @@ from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.summaries.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import total_tokens
-from memory.types import ImagePart, Message, with_data_urls
+from memory.types import ImagePart, Message, last_position, with_data_urls
 from memory.window.loading import LeftOut
 from memory.window.view import NOTHING, Recalled, View, ViewInputs, ViewParts, fit_view
 
@@ -191,7 +191,7 @@ class AssembledContext:
     def _bare(self, budget: TokenBudget, _sent_tokens: int) -> ContextInputs:
         messages = self.inputs.messages
         # Without a sample no extract is made, and only the previous summary is left.
-        left_out = LeftOut(self.inputs.left_out.count + len(messages), _last_position(messages))
+        left_out = LeftOut(self.inputs.left_out.count + len(messages), last_position(messages))
         return replace(
             self.inputs,
             budget=budget,
@@ -224,7 +224,3 @@ def tool_notes(tools: Sequence[ToolSpec]) -> list[ToolNote]:
     return [
         ToolNote(tool.name, tool.description.partition(". ")[0], tool.server or OWN_TOOLS) for tool in tools
     ]
-
-
-def _last_position(messages: Sequence[Message]) -> int:
-    return max((message.position for message in messages if message.position is not None), default=-1)

@@ -22,6 +22,10 @@ def _without(told: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name not in names}
 
 
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
@@ -85,10 +89,8 @@ class Compact(_Fact):
     """Whether no model wrote the summary, so that it consists of sentences copied from the conversation."""
 
 
-class RecalledItem(BaseModel):
+class RecalledItem(_Value):
     """`start` and `end` are its place in the text of its source; readers get the preview instead."""
-
-    model_config = ConfigDict(frozen=True)
 
     source: dict[str, Any]
     tokens: int
@@ -113,9 +115,7 @@ class Recall(_Fact):
         return {**told, "items": items}
 
 
-class ContextParts(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class ContextParts(_Value):
     system: int = 0
     profile: int = 0
     tools: int = 0
@@ -140,10 +140,8 @@ class Context(_Fact):
     """Whether an extract replaces them until their summary is written."""
 
 
-class PlannedStep(BaseModel):
+class PlannedStep(_Value):
     """`result` is the beginning of the step's result, or the reason why there is none."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     title: str
@@ -188,9 +186,7 @@ class Tool(_Fact):
     )
 
 
-class MovedMessage(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class MovedMessage(_Value):
     message_id: str
     position: int
 
@@ -262,17 +258,13 @@ class Usage(_Fact):
     exact: bool
 
 
-class RunError(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class RunError(_Value):
     category: str
     message: str
     detail: str = ""
 
 
-class UsageTotals(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class UsageTotals(_Value):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0

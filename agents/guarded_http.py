@@ -215,9 +215,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def check_own_address(url: httpx2.URL, resolve: Resolve = resolve_host) -> None:
+async def check_own_address(url: httpx2.URL) -> None:
     """Raise ForbiddenHost for an address that not even an operator's own server may have."""
-    await check_known_addresses(HostRules.of_address(url, is_own=True), url, resolve)
+    await check_known_addresses(HostRules.of_address(url, is_own=True), url)
 
 
 async def check_known_addresses(rules: HostRules, url: httpx2.URL, resolve: Resolve = resolve_host) -> None:

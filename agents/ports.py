@@ -41,13 +41,6 @@ class CallResult:
     """The full text, before truncation."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierCall:
-    """A call made by an earlier attempt at the same question. `text` is its result; None if unknown."""
-
-    text: str | None
-
-
 class CallRecords(Protocol):
     """Records each call before it runs, and its result before the model sees it."""
 
@@ -98,6 +91,7 @@ class ToolUse:
     """The tools of one loop and its ports.
 
     Without `consents`, calls that need consent are not run; without `store`, a result that is too large is refused.
+    `earlier` has the result of each call that an earlier attempt made; None if it is unknown whether it happened.
     """
 
     tools: Sequence[Tool]
@@ -106,4 +100,4 @@ class ToolUse:
     consents: Consents | None = None
     inbox: Inbox | None = None
     store: ResultStore | None = None
-    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
+    earlier: Mapping[CallKey, str | None] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""Make text storable in every database, and find characters that people cannot see."""
+"""Make text storable in every database, read JSON in it, and find characters that people cannot see."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -25,6 +26,14 @@ _JOINED = re.compile(
     "|(?<=[\u0600-\u06ff\u0900-\u0dff])[\u200c\u200d](?=[\u0600-\u06ff\u0900-\u0dff])"
 )
 """Sequences that are visible as a whole: emoji, and joiners between letters of Arabic and Indic scripts."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the JSON value; None if the text is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # nested too deep
+        return None
 
 
 def storable_text(text: str) -> str:

@@ -162,18 +162,13 @@ class ListedModel:
 class ProbeResult:
     """The result of testing a model; `error_category` is None if the model answered.
 
-    For operators: `sentence` and `error_detail` may contain the provider's words, redacted.
+    `sentence` is for operators and may contain the provider's words, redacted. `listed` is the model in its server's
+    list.
     """
 
     sentence: str
-    models: tuple[ListedModel, ...] = ()
-    first_token_s: float | None = None
-    answer: str = ""
-    has_usage: bool = False
-    context_size: int | None = None
-    max_output_tokens: int | None = None
+    listed: ListedModel | None = None
     error_category: str | None = None
-    error_detail: str = ""
 
 
 ModelItem = RequestSent | ToolsPrompted | TextDelta | ReasoningDelta | ToolCallDelta | Finished

@@ -93,8 +93,8 @@ class Simulation:
             span, previous=previous, form=self.policy.summary_form, window=self.budget
         )
         for request in requests:
-            earlier = previous if request.number == 1 else self.summary
-            self.sent_to_summariser += total_tokens(request.messages(earlier))
+            self.sent_to_summariser += total_tokens(request.messages(previous))
+            previous = self.summary
         self.spans.append((first, last))
         tokens = summary_message(self.summary).tokens
         self.checkpoint = Checkpoint(f"c{last}", self.summary, last, len(span), tokens)

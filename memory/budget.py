@@ -7,6 +7,7 @@ what it can hold. So a small or misconfigured model works, with a warning, and n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -121,26 +122,16 @@ def resolve_budget(
 ) -> ResolvedBudget:
     """Return the budget with each number from the first source that names it: ModelConfig, environment, detected,
     default."""
-    layers: tuple[tuple[SizeOrigin, Sizes], ...] = (
-        ("model", model),
-        ("environment", environment),
-        ("detected", detected),
-    )
-    context_size, context_from = _first(
-        [(origin, sizes.context_size) for origin, sizes in layers], DEFAULT_CONTEXT_SIZE
-    )
+    layers: dict[SizeOrigin, Sizes] = {"model": model, "environment": environment, "detected": detected}
+
+    def first(size: Callable[[Sizes], int], default: int) -> tuple[int, SizeOrigin]:
+        found = ((size(sizes), origin) for origin, sizes in layers.items() if size(sizes) > 0)
+        return next(found, (default, "default"))
+
+    context_size, context_from = first(lambda sizes: sizes.context_size, DEFAULT_CONTEXT_SIZE)
     # At most half, so that the default leaves a small window room for input.
     default_output = min(DEFAULT_MAX_OUTPUT_TOKENS, context_size // 2)
-    output, output_from = _first(
-        [(origin, sizes.max_output_tokens) for origin, sizes in layers], default_output
-    )
+    output, output_from = first(lambda sizes: sizes.max_output_tokens, default_output)
     return ResolvedBudget(
         TokenBudget(context_size, output, system_reserve, input_limit), context_from, output_from
     )
-
-
-def _first(values: list[tuple[SizeOrigin, int]], default: int) -> tuple[int, SizeOrigin]:
-    for origin, value in values:
-        if value > 0:
-            return value, origin
-    return default, "default"

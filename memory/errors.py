@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class ContextError(ValueError):
     """A request that no compaction can make fit. `str(error)` is the text for the user."""
 
 
 class TooLarge(ContextError):
-    def __init__(self, what: str, tokens: int, room_tokens: int, advice: str) -> None:
+    what: ClassVar[str]
+    advice: ClassVar[str]
+
+    def __init__(self, tokens: int, room_tokens: int) -> None:
         over = tokens - room_tokens
         super().__init__(
-            f"{what} too large: about {tokens:,} tokens, but only {max(room_tokens, 0):,} fit"
-            f" ({over:,} too many). {advice}"
+            f"{self.what} too large: about {tokens:,} tokens, but only {max(room_tokens, 0):,} fit"
+            f" ({over:,} too many). {self.advice}"
         )
-        self.tokens = tokens
-        self.room_tokens = room_tokens
 
 
 class QuestionTooLarge(TooLarge):
-    def __init__(self, tokens: int, room_tokens: int) -> None:
-        super().__init__(
-            "Your message is",
-            tokens,
-            room_tokens,
-            "Shorten it, attach less, or choose a model with a larger window.",
-        )
+    what = "Your message is"
+    advice = "Shorten it, attach less, or choose a model with a larger window."
 
 
 class SystemPromptTooLarge(TooLarge):
     """The system prompt and the tool descriptions leave no room for anything else."""
 
-    def __init__(self, tokens: int, room_tokens: int) -> None:
-        super().__init__(
-            "The system prompt with its tools is",
-            tokens,
-            room_tokens,
-            "Ask the operator to shorten it, or choose a model with a larger window.",
-        )
+    what = "The system prompt with its tools is"
+    advice = "Ask the operator to shorten it, or choose a model with a larger window."
 
 
 class PolicyError(ValueError):

@@ -129,11 +129,6 @@ def estimate_parts(parts: Sequence[Part]) -> int:
     return MESSAGE_OVERHEAD + sum(estimate_part(part) for part in parts)
 
 
-def estimate_tools(json_text: str) -> int:
-    """Return the tokens of the JSON of the tool schemas. Providers send a shorter form to the model."""
-    return estimate_text(json_text)
-
-
 def text_message(role: Role, text: str, *, kind: Kind = "message", pinned: bool = False) -> Message:
     """Return a message that is not stored, with its token estimate."""
     parts = (TextPart(text),)
@@ -143,6 +138,12 @@ def text_message(role: Role, text: str, *, kind: Kind = "message", pinned: bool 
 def with_parts(message: Message, parts: tuple[Part, ...]) -> Message:
     """Return the message with other parts and a new token estimate."""
     return dataclasses.replace(message, parts=parts, tokens=estimate_parts(parts))
+
+
+def without_parts(message: Message, *kinds: type[Part]) -> Message:
+    """Return the message without the parts of these kinds; itself if it has none."""
+    parts = tuple(part for part in message.parts if not isinstance(part, kinds))
+    return message if len(parts) == len(message.parts) else with_parts(message, parts)
 
 
 def total_tokens(messages: Sequence[Message]) -> int:

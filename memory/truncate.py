@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts
+from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts, without_parts
 from memory.turns import bind_groups, starts_turn
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -125,23 +126,12 @@ def _char_count(part: Part) -> int:
 
 def _cut_part(part: Part, char_limit: int, cut: Cutter) -> Part:
     match part:
-        case TextPart():
-            return part if len(part.text) <= char_limit else TextPart(cut(part.text, char_limit))
-        case ReasoningPart():
-            return part if len(part.text) <= char_limit else ReasoningPart(cut(part.text, char_limit))
-        case ToolResultPart():
-            return _cut_result(part, char_limit, cut)
+        case TextPart() | ReasoningPart() | ToolResultPart():
+            return part if len(part.text) <= char_limit else replace(part, text=cut(part.text, char_limit))
         case ToolCallPart():
             return part if len(part.arguments) <= char_limit else _cut_call(part, char_limit)
         case ImagePart():
             return part
-
-
-def _cut_result(part: ToolResultPart, char_limit: int, cut: Cutter) -> ToolResultPart:
-    if len(part.text) <= char_limit:
-        return part
-    text = cut(part.text, char_limit)
-    return ToolResultPart(part.call_id, part.name, text, is_error=part.is_error, offload_ref=part.offload_ref)
 
 
 def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
@@ -159,7 +149,7 @@ def cut_to_tokens(message: Message, tokens: int) -> Message:
     texts."""
     if message.tokens <= tokens:
         return message
-    message = _drop_reasoning(message)
+    message = without_parts(message, ReasoningPart)
     if message.tokens > tokens:
         message = _name_images(message)
     whole, limit = message, sum(_char_count(part) for part in message.parts)
@@ -176,11 +166,6 @@ def _cut_plain(text: str, char_limit: int) -> str:
     if len(text) <= char_limit:
         return text
     return cut_end(text, char_limit) if char_limit > 2 * len(TRUNCATED) else TRUNCATED
-
-
-def _drop_reasoning(message: Message) -> Message:
-    parts = tuple(part for part in message.parts if not isinstance(part, ReasoningPart))
-    return message if len(parts) == len(message.parts) else with_parts(message, parts)
 
 
 def _name_images(message: Message) -> Message:
@@ -222,6 +207,11 @@ def is_fixed(message: Message) -> bool:
     return (message.role == "system" and message.kind != "injected") or message.kind == "profile"
 
 
+def body_tokens(messages: Iterable[Message]) -> int:
+    """Return the tokens of all messages but the fixed ones."""
+    return sum(message.tokens for message in messages if not is_fixed(message))
+
+
 def is_frame(message: Message) -> bool:
     """Return whether it frames the history: the system prompt, the profile, the summary or its reminder."""
     return is_fixed(message) or message.kind in ("summary", "reminder")
@@ -232,19 +222,18 @@ def choose_pins(
     budget_tokens: int,
     question: int | None = None,
     question_tokens: int = 0,
-    frame_tokens: int = 0,
 ) -> set[int]:
     """Return the indexes that pins keep: pinned messages, the results of a pinned call, and the question of a pinned
     reply.
 
     If they exceed half of the budget together with the question, the oldest messages sent during a run lose their pin,
     then the oldest others. `question` is its index; if it is not among the messages, `question_tokens` is its size.
-    `frame_tokens` have to fit beside them. All sizes are estimates.
+    All sizes are estimates.
     """
     groups = bind_groups(messages)
     if question is not None:
         question_tokens = messages[question].tokens
-    room = min(int(budget_tokens * PINNED_SHARE), budget_tokens - frame_tokens) - question_tokens
+    room = int(budget_tokens * PINNED_SHARE) - question_tokens
     pinned = [(start, end) for start, end in groups if _is_pinned(messages[start:end])]
     pinned = [(start, end) for start, end in pinned if start != question and not is_frame(messages[start])]
     asked = _asked_by(messages) if pinned else []
@@ -277,7 +266,7 @@ def smart_truncate(messages: Sequence[Message], room: int, keep_recent: int) -> 
     the question, everything else to both. The result does not begin with a reply to nothing, and no call is separated
     from its results. Expects repaired tool calls, and a question that fits.
     """
-    if total_tokens([message for message in messages if not is_fixed(message)]) <= room:
+    if body_tokens(messages) <= room:
         return tuple(messages)
     fixed = [message for message in messages if is_fixed(message)]
     frame = [message for message in messages if not is_fixed(message) and is_frame(message)]

@@ -7,27 +7,12 @@ call without a result, neither binds messages together nor blocks a split.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-from memory.tokens import estimate_parts, with_parts
+from memory.tokens import estimate_parts, with_parts, without_parts
 from memory.types import Message, ReasoningPart, ToolCallPart, ToolResultPart
 
 INTERRUPTED = "Interrupted: this call may or may not have happened."
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """`messages[start:end]`: a user message and all that follows up to the next one.
-
-    What precedes the first user message is a turn of its own; a message sent during a run stays in that run's turn.
-    """
-
-    start: int
-    end: int
-
-    def __len__(self) -> int:
-        return self.end - self.start
 
 
 def has_tool_calls(messages: Sequence[Message]) -> bool:
@@ -39,20 +24,22 @@ def has_tool_calls(messages: Sequence[Message]) -> bool:
 
 def starts_turn(message: Message) -> bool:
     # The role is not enough: other messages put before the model, such as a summary, are sent as the user's, too.
-    return message.role == "user" and message.kind not in (
-        "injected",
-        "recall",
-        "reminder",
-        "summary",
-        "profile",
-        "quoted",
-    )
+    return message.role == "user" and message.kind in ("message", "question")
 
 
-def split_turns(messages: Sequence[Message]) -> list[Turn]:
-    starts = [index for index, message in enumerate(messages) if index and starts_turn(message)]
+def split_turns(messages: Sequence[Message]) -> list[Sequence[Message]]:
+    """Return the turns: a user message and all that follows up to the next one.
+
+    What precedes the first user message is a turn of its own; a message sent during a run stays in that run's turn.
+    """
+    return _split_before(messages, starts_turn)
+
+
+def _split_before(messages: Sequence[Message], begins: Callable[[Message], bool]) -> list[Sequence[Message]]:
+    """Return the messages in pieces, of which each but perhaps the first begins with a message that `begins` one."""
+    starts = [index for index, message in enumerate(messages) if index and begins(message)]
     bounds = [0, *starts, len(messages)] if messages else []
-    return [Turn(start, end) for start, end in itertools.pairwise(bounds)]
+    return [messages[start:end] for start, end in itertools.pairwise(bounds)]
 
 
 def is_safe_split(messages: Sequence[Message], index: int) -> bool:
@@ -138,21 +125,12 @@ def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
     if not has_tool_calls(messages):
         return tuple(messages)
     repaired: list[Message] = []
-    for start, end in _spans_of_assistants(messages):
-        repaired.extend(_repair_span(messages[start:end]))
+    for span in _split_before(messages, lambda message: message.role == "assistant"):
+        repaired.extend(_repair_span(span))
     return tuple(repaired)
 
 
-def _spans_of_assistants(messages: Sequence[Message]) -> Iterable[tuple[int, int]]:
-    """Return the span of each assistant message up to the next, beginning with the messages before the first."""
-    starts = [index for index, message in enumerate(messages) if message.role == "assistant"]
-    bounds = [0, *[start for start in starts if start], len(messages)]
-    return itertools.pairwise(bounds)
-
-
 def _repair_span(span: Sequence[Message]) -> list[Message]:
-    if not span:
-        return []
     calls = span[0].tool_calls if span[0].role == "assistant" else ()
     others = [message for message in span[1 if calls else 0 :] if message.role != "tool"]
     if not calls:
@@ -173,9 +151,7 @@ def _distinct(calls: Sequence[ToolCallPart]) -> tuple[ToolCallPart, ...]:
 def _with_calls(message: Message, calls: tuple[ToolCallPart, ...]) -> Message:
     if len(calls) == len(message.tool_calls):
         return message
-    return with_parts(
-        message, (*(part for part in message.parts if not isinstance(part, ToolCallPart)), *calls)
-    )
+    return with_parts(message, (*without_parts(message, ToolCallPart).parts, *calls))
 
 
 def _only(message: Message, result: ToolResultPart) -> Message:
@@ -193,9 +169,7 @@ def _interrupted(call: ToolCallPart) -> Message:
 
 
 def reduce_turns(messages: Sequence[Message]) -> list[Message]:
-    return [
-        message for turn in split_turns(messages) for message in reduce_turn(messages[turn.start : turn.end])
-    ]
+    return [message for turn in split_turns(messages) for message in reduce_turn(turn)]
 
 
 def reduce_turn(turn: Sequence[Message]) -> list[Message]:
@@ -208,13 +182,8 @@ def reduce_turn(turn: Sequence[Message]) -> list[Message]:
         return list(turn)
     last = _last_reply(turn)
     kept = [message for message in turn if message.role == "user" or message.pinned or message is last]
-    return [_without_calls(message) for message in kept]
+    return [without_parts(message, ToolCallPart, ReasoningPart) for message in kept]
 
 
 def _last_reply(turn: Sequence[Message]) -> Message | None:
     return next((message for message in reversed(turn) if message.role == "assistant" and message.text), None)
-
-
-def _without_calls(message: Message) -> Message:
-    parts = tuple(part for part in message.parts if not isinstance(part, (ToolCallPart, ReasoningPart)))
-    return message if len(parts) == len(message.parts) else with_parts(message, parts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -102,6 +103,22 @@ class Message:
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolResultPart))
+
+
+def with_data_urls(message: Message, urls: Mapping[str, str]) -> Message:
+    """Return the message with the bytes of its images, by file id; without those that are not in `urls`."""
+    if not any(isinstance(part, ImagePart) for part in message.parts):
+        return message
+    parts = (
+        replace(part, data_url=urls.get(part.file_id)) if isinstance(part, ImagePart) else part
+        for part in message.parts
+    )
+    return replace(message, parts=tuple(parts))
+
+
+def last_position(messages: Iterable[Message]) -> int:
+    """Return the highest position of the messages; -1 if none is stored."""
+    return max((message.position for message in messages if message.position is not None), default=-1)
 
 
 @dataclass(frozen=True, slots=True)

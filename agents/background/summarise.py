@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from agents.background.calls import BackgroundCaller, Sleep
 from agents.errors import PASSING, ModelError
@@ -61,8 +60,9 @@ class SummaryResult:
     """A summary and what it used.
 
     `usages` has one entry for each call, including failed ones that wrote something. `fallback_reason` is None if a
-    model wrote the summary; for an extract it completes "No model's summary: …". `window_tokens` is the window that a
-    provider named when it refused a piece. `is_transient` means that a later attempt may succeed.
+    model wrote the summary; if it is an extract, sentences of the conversation word for word, the reason completes "No
+    model's summary: …". `window_tokens` is the window that a provider named when it refused a piece. `is_transient`
+    means that a later attempt may succeed.
     """
 
     text: str
@@ -73,12 +73,6 @@ class SummaryResult:
     is_transient: bool = False
     superseded: tuple[tuple[int, str], ...] = ()
     """(index in `known`, new statement) of each superseded statement."""
-
-    @property
-    def made_by(self) -> Literal["model", "extract"]:
-        """Return how the text was made: by a model, or as an extract of sentences of the conversation, word for
-        word."""
-        return "model" if self.fallback_reason is None else "extract"
 
 
 @dataclass(frozen=True, slots=True)

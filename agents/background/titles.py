@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.types import ModelRequest
 from memory.language.neutral_text import neutralise
+from memory.summaries.summary import fence
 from memory.tokens import text_message
 
 READ_CHARS = 2_000
@@ -19,13 +20,10 @@ QUOTES = "\"'`*#“”„‟«»‹›「」『』‘’ "
 
 def title_request(question: str, answer: str) -> ModelRequest:
     """Return the request for a title. Its size is bounded, whatever was said."""
-    said = f"<chat>\nUser: {_beginning(question)}\n\nAssistant: {_beginning(answer)}\n</chat>\n\nTitle:"
-    messages = (text_message("system", PROMPT), text_message("user", said))
+    asked, answered = question.strip()[:READ_CHARS], answer.strip()[:READ_CHARS]
+    said = fence("chat", f"User: {asked}\n\nAssistant: {answered}")
+    messages = (text_message("system", PROMPT), text_message("user", f"{said}\n\nTitle:"))
     return ModelRequest(messages, max_output_tokens=MAX_OUTPUT_TOKENS, temperature=None)
-
-
-def _beginning(text: str) -> str:
-    return neutralise(text.strip()[:READ_CHARS])
 
 
 def read_title(answer: str) -> str:

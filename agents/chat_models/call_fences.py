@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, Literal
 
+from agents.text import read_json
 from agents.types import ModelItem, TextDelta, ToolCallDelta
 
 OPEN, CLOSE = "```tool_call", "```"
@@ -150,7 +151,7 @@ class CallFences:
     def _ends_in_line(self, text: str) -> bool:
         """Return whether backticks at the end of a line of JSON close the call. JSON cannot contain a line break after
         backticks, so if the first such place is not the end, no later one is."""
-        is_json = self._may_end_in_line and _read_json("".join((*self._call, text))) is not None
+        is_json = self._may_end_in_line and read_json("".join((*self._call, text))) is not None
         self._may_end_in_line = is_json
         return is_json
 
@@ -160,7 +161,7 @@ class CallFences:
         self._held = self._held[cut:]
 
     def _read_call(self, text: str) -> None:
-        value = _read_json(text)
+        value = read_json(text)
         calls = value if isinstance(value, list) else [value]
         if value is None or not all(isinstance(call, dict) for call in calls):
             name = _NAME.search(text)
@@ -172,14 +173,6 @@ class CallFences:
     def _add(self, name: str, arguments: str) -> None:
         self._items.append(ToolCallDelta(self.call_count, f"prompted-{self.call_count}", name, arguments))
         self.call_count += 1
-
-
-def _read_json(text: str) -> Any:
-    try:
-        # Deep nesting raises RecursionError, which is not a ValueError.
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _name_and_arguments(call: dict[str, Any]) -> tuple[str, str]:

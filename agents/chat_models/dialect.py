@@ -17,6 +17,11 @@ _REFUSES = (
     r"unsupported|not supported|does ?n.t support|unknown|unrecogni[sz]ed|not permitted|not allowed|extra_forbidden"
     r"|unexpected|invalid|only the default|deprecated"
 )
+# The verb, and of roles: many refusals name an alternative to what they refuse.
+_WANTS_ALTERNATION = (
+    r"\b(?:roles?|user|assistant)\b.{0,60}\balternat(?:es?|ing)\b"
+    r"|\balternat(?:es?|ing)\b.{0,60}\b(?:roles?|user|assistant)\b"
+)
 _REFUSES_LATE_SYSTEM = (
     r"unexpected role .?system|system (?:message|role|prompt)s? .{0,30}(?:at the (?:beginning|start)|first|precede)"
     r"|first message .{0,40}system"
@@ -72,7 +77,7 @@ def _adapt(dialect: Dialect, refusal: str) -> Dialect:
         return replace(dialect, has_stream_options=False)
     if "reasoning_content" in text:
         return replace(dialect, style=_fit_reasoning(dialect.style, text))
-    if "alternat" in text:
+    if re.search(_WANTS_ALTERNATION, text):
         return replace(dialect, style=replace(dialect.style, merges_roles=True))
     if re.search(_REFUSES_LATE_SYSTEM, text):
         return replace(dialect, style=replace(dialect.style, has_late_system=False))

@@ -85,23 +85,31 @@ def describe_error(
     *,
     detail: str = "",
     status: int | None = None,
+    secrets: Iterable[str] = (),
     **facts: Any,
 ) -> ModelError:
-    """Return the error of a category with its sentence. `words` is the text of the provider or of a library."""
+    """Return the error of a category with its sentence. `words` is the text of the provider or of a library, from which
+    `secrets`, known keys, are removed."""
     return ModelError(
         category,
         _SENTENCES[category],
         detail=detail or (f"HTTP {status}" if status else ""),
-        provider_words=redact_words(words),
+        provider_words=redact_words(words, secrets),
         status=status,
         **facts,
     )
 
 
-def map_error(status: int | None, body: object, headers: Mapping[str, str] | None = None) -> ModelError:
+def map_error(
+    status: int | None,
+    body: object,
+    headers: Mapping[str, str] | None = None,
+    *,
+    secrets: Iterable[str] = (),
+) -> ModelError:
     """Return the ModelError for an error response.
 
-    `body` is the parsed JSON or the raw text; `status` is None for an error inside a stream.
+    `body` is the parsed JSON or the raw text; `status` is None for an error inside a stream; `secrets` are known keys.
     """
     text = read_error_text(body)
     overflow = _find_overflow(status, text)
@@ -111,6 +119,7 @@ def map_error(status: int | None, body: object, headers: Mapping[str, str] | Non
         category,
         text,
         status=status,
+        secrets=secrets,
         retry_after_s=_read_retry_after(headers or {}, text) if is_temporary else None,
         window_tokens=overflow.window_tokens if overflow else None,
     )

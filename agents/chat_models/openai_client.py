@@ -7,7 +7,6 @@ parsed chunks cost several times as much.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,12 +18,13 @@ import httpx2
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.chat_models.dialect import OPENAI_ADDRESS
-from agents.chat_models.error_mapping import describe_error, map_error, redact_words
+from agents.chat_models.error_mapping import describe_error, map_error
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
 from agents.errors import ModelError, ModelErrorCategory
 from agents.guarded_http import tls_context
 from agents.libraries import Library
+from agents.text import read_json
 from agents.types import ModelEndpoint
 
 if TYPE_CHECKING:
@@ -55,14 +55,12 @@ class RefusedError(Exception):
         self.headers = headers
 
     def as_model_error(self, endpoint: ModelEndpoint) -> ModelError:
-        error = map_error(self.status, self.text, self.headers)
-        error.provider_words = redact_words(error.provider_words, (endpoint.api_key,))
-        return error
+        return map_error(self.status, self.text, self.headers, secrets=(endpoint.api_key,))
 
 
 async def open_completion(endpoint: ModelEndpoint, content: bytes, deadline: ReadDeadline) -> httpx2.Response:
     """Return the response once its headers have arrived. Raise RefusedError or ModelError."""
-    with _plain_errors():
+    with _plain_errors(endpoint):
         server, http = await _server_of(endpoint)
         return await deadline.wait(_send(http, server, "POST", server.completions, content))
 
@@ -98,7 +96,7 @@ async def _read_refusal(response: httpx2.Response) -> str:
 async def fetch_models(endpoint: ModelEndpoint) -> object:
     """Return the parsed response of GET /models; None if it is not JSON. Raise ModelError."""
     try:
-        with _plain_errors():
+        with _plain_errors(endpoint):
             server, http = await _server_of(
                 endpoint
             )  # imports the SDK, which is not part of the server's time
@@ -110,10 +108,7 @@ async def fetch_models(endpoint: ModelEndpoint) -> object:
                     await response.aclose()
     except RefusedError as refusal:
         raise refusal.as_model_error(endpoint) from refusal
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+    return read_json(body)
 
 
 def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:
@@ -125,7 +120,7 @@ def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[floa
     client = _blocking_client(endpoint.base_url, endpoint.api_key)
     timeout = openai.Timeout(endpoint.first_token_timeout_s, connect=endpoint.connect_timeout_s)
     try:
-        with _plain_errors():
+        with _plain_errors(endpoint):
             # The SDK does not validate what it parses, so read the raw response.
             answer = client.embeddings.with_raw_response.create(
                 model=endpoint.model_id, input=list(texts), encoding_format="float", timeout=timeout
@@ -165,8 +160,9 @@ def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
+def _plain_errors(endpoint: ModelEndpoint) -> Iterator[None]:
     """Raise RefusedError or ModelError for every error of the SDK and its libraries."""
+    secrets = (endpoint.api_key,)
     try:
         yield
     except openai.APIStatusError as refusal:
@@ -179,10 +175,12 @@ def _plain_errors() -> Iterator[None]:
     except _transport_errors(openai.APIError) as error:
         root = _root_of(error)
         is_address = isinstance(root, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError)
-        raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
+        category: ModelErrorCategory = "not_found" if is_address else "connection"
+        raise describe_error(category, _name_error(root), secrets=secrets) from error
     except (httpx2.InvalidURL, ValueError) as error:
         # Encoding a key that a header cannot hold raises ValueError.
-        raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error
+        words = f"The address or the key cannot be used: {error}"
+        raise describe_error("not_found", words, secrets=secrets) from error
 
 
 def read_body(response: httpx2.Response) -> AsyncIterator[bytes]:
@@ -227,12 +225,12 @@ async def read_chunk(
         raise describe_error("stalled" if parser.has_output else "timeout") from error
     except httpx2.DecodingError as error:
         category = "cut" if parser.has_output else "bad_response"
-        raise describe_error(category, _name_error(error)) from error
+        raise describe_error(category, _name_error(error), secrets=parser.secrets) from error
     except _transport_errors() as error:
         if parser.finish_reason is not None:
             return None
         category = "cut" if parser.has_output else "connection"
-        raise describe_error(category, _name_error(_root_of(error))) from error
+        raise describe_error(category, _name_error(_root_of(error)), secrets=parser.secrets) from error
 
 
 def _transport_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:

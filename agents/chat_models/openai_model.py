@@ -63,7 +63,7 @@ class OpenAIModel:
                 yield sent
                 response, request = await self._open(sent, deadline, may_adapt=attempts_left > 0)
                 attempts_left -= 1
-            parser, output = StreamParser(), OutputText()
+            parser, output = StreamParser((self.endpoint.api_key,)), OutputText()
             bounds = OutputBounds.of(request, self.endpoint.max_answer_bytes)
             chunks, together = read_body(response), ticks()
             while (data := await read_chunk(chunks, deadline, parser)) is not None:
@@ -103,7 +103,6 @@ class OpenAIModel:
 
     def _log(self, error: ModelError) -> None:
         """Log what the provider said, for operators. Users never see it."""
-        error.provider_words = redact_words(error.provider_words, (self.endpoint.api_key,))
         status = f" {error.status}" if error.status else ""
         log.warning("%s failed (%s%s): %s", self.name, error.category, status, error.provider_words or "-")
 

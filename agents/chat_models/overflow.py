@@ -62,63 +62,60 @@ _PARAMETER = _any(
 
 _NUMBER = r"(\d[\d,_]*)"
 
-_WINDOW = [
-    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r'"?n_ctx"?\W{1,3}#',
-        r"context length(?: of| is)? only #",
-        r"model'?s context length \(#",
-        r"available context size \(# tokens",
-        r"(?:maximum (?:context |allowed |allowed input |input )length|max_seq_len)(?: of| is|:)? ?\(?#",
-        r"(?:context|prompt) (?:length|size|window)(?: is| of|:)* ?\(?#",
-        r"maximum context length of [\w./-]+ is #",
-        r"maximum model length of #",
-        r"configured context size is #",
-        r"maximum token limit \(#",
-        r"tokens? > # maximum",
-        r"context limit: \d+ \+ \d+ > #",
-        r"maximum number of tokens allowed \(?#",
-        r"only supports up to #",
-        r"too large for model with #",
-        r"configured limit of #",
-        r"token limit:? #",
-        r"total tokens limit #",
-        r"exceeds the limit of #",
-        r"while limit is #",
-        r"max_new_tokens` must be <= #",
-        r"must have less than # tokens",
-        r"range of input length should be \[\d+, ?#\]",
-        r"cannot exceed #",
-        r"n_ctx: #",
-        r"max(?:imum)? input (?:tokens|length)(?: is)?:? #",
-        r"max_(?:seq|model)_len(?:gth)?[ (:=]{1,3}#",
-        r"max tokens of # exceeded",
-    )
-]
-_PROMPT = [
-    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"\(# (?:in (?:the |your )?(?:messages|prompt)|of text input)",
-        r"contains at least # input tokens",
-        r"request has # input tokens",
-        r"context limit: # \+",
-        r"Given: # `inputs` tokens",
-        r"resulted in # tokens",
-    )
-]
+
+def _numbers(*patterns: str) -> list[re.Pattern[str]]:
+    """Return the patterns with a group for a number in place of `#`."""
+    return [re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL) for pattern in patterns]
+
+
+_WINDOW = _numbers(
+    r'"?n_ctx"?\W{1,3}#',
+    r"context length(?: of| is)? only #",
+    r"model'?s context length \(#",
+    r"available context size \(# tokens",
+    r"(?:maximum (?:context |allowed |allowed input |input )length|max_seq_len)(?: of| is|:)? ?\(?#",
+    r"(?:context|prompt) (?:length|size|window)(?: is| of|:)* ?\(?#",
+    r"maximum context length of [\w./-]+ is #",
+    r"maximum model length of #",
+    r"configured context size is #",
+    r"maximum token limit \(#",
+    r"tokens? > # maximum",
+    r"context limit: \d+ \+ \d+ > #",
+    r"maximum number of tokens allowed \(?#",
+    r"only supports up to #",
+    r"too large for model with #",
+    r"configured limit of #",
+    r"token limit:? #",
+    r"total tokens limit #",
+    r"exceeds the limit of #",
+    r"while limit is #",
+    r"max_new_tokens` must be <= #",
+    r"must have less than # tokens",
+    r"range of input length should be \[\d+, ?#\]",
+    r"cannot exceed #",
+    r"n_ctx: #",
+    r"max(?:imum)? input (?:tokens|length)(?: is)?:? #",
+    r"max_(?:seq|model)_len(?:gth)?[ (:=]{1,3}#",
+    r"max tokens of # exceeded",
+)
+_PROMPT = _numbers(
+    r"\(# (?:in (?:the |your )?(?:messages|prompt)|of text input)",
+    r"contains at least # input tokens",
+    r"request has # input tokens",
+    r"context limit: # \+",
+    r"Given: # `inputs` tokens",
+    r"resulted in # tokens",
+)
 _TOOLS = re.compile(r"(\d[\d,_]*) (?:in the functions|of tool input)", re.IGNORECASE)
-_OUTPUT_LIMIT = [
-    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"(?:supports?|allows?) at most # (?:completion|output) tokens",
-        r"\d+ > #, which is the maximum allowed number of output tokens",
-        r"range of max_(?:completion_)?tokens (?:is|should be) \[\d+, ?#\]",
-        r"max_(?:completion_|output_)?tokens\W{0,4} ?must be less than or equal to `?#",
-        r"max_(?:completion_|output_)?tokens\W{0,4} ?cannot be greater than #",
-        r"expected a value <= #",
-        r"tokens you requested exceeds the model limit of #",
-    )
-]
+_OUTPUT_LIMIT = _numbers(
+    r"(?:supports?|allows?) at most # (?:completion|output) tokens",
+    r"\d+ > #, which is the maximum allowed number of output tokens",
+    r"range of max_(?:completion_)?tokens (?:is|should be) \[\d+, ?#\]",
+    r"max_(?:completion_|output_)?tokens\W{0,4} ?must be less than or equal to `?#",
+    r"max_(?:completion_|output_)?tokens\W{0,4} ?cannot be greater than #",
+    r"expected a value <= #",
+    r"tokens you requested exceeds the model limit of #",
+)
 
 
 @dataclass(frozen=True, slots=True)

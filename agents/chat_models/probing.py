@@ -22,13 +22,11 @@ from agents.types import (
     ModelRequest,
     ProbeResult,
     RequestSent,
-    TextDelta,
 )
 from memory.tokens import text_message
 
 PROBE_TOKENS = 512
 """Enough for a reasoning model to reach its one-word answer."""
-MAX_SHOWN_CHARS = 200
 
 
 async def list_models(endpoint: ModelEndpoint) -> list[ListedModel]:
@@ -42,11 +40,11 @@ async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
     models, listing_error = await _try_listing(endpoint)
     # Nothing responds there: a call would only wait for a second timeout.
     if listing_error is not None and listing_error.category in ("connection", "timeout"):
-        return _describe_failure(endpoint, listing_error, ())
+        return _describe_failure(endpoint, listing_error, [])
     try:
-        return await _ask(endpoint, tuple(models))
+        return await _ask(endpoint, models)
     except ModelError as error:
-        return _describe_failure(endpoint, error, tuple(models))
+        return _describe_failure(endpoint, error, models)
 
 
 async def _check_address(endpoint: ModelEndpoint) -> None:
@@ -67,35 +65,18 @@ async def _try_listing(endpoint: ModelEndpoint) -> tuple[list[ListedModel], Mode
         return [], error
 
 
-async def _ask(endpoint: ModelEndpoint, models: tuple[ListedModel, ...]) -> ProbeResult:
+async def _ask(endpoint: ModelEndpoint, models: list[ListedModel]) -> ProbeResult:
     request = ModelRequest((text_message("user", "Answer with the one word: ready"),), PROBE_TOKENS)
     started = time.monotonic()
     first_token_s: float | None = None
-    pieces: list[str] = []
     has_usage = False
     async for item in OpenAIModel(endpoint).stream(request):
-        if isinstance(item, RequestSent):
-            continue
         if isinstance(item, Finished):
             has_usage = item.usage.exact
-            continue
-        first_token_s = first_token_s or time.monotonic() - started
-        if isinstance(item, TextDelta):
-            pieces.append(item.text)
-    listed = _find_listed(endpoint.model_id, models)
-    return ProbeResult(
-        sentence=_describe_answer(endpoint, first_token_s, has_usage, listed),
-        models=models,
-        first_token_s=first_token_s,
-        answer="".join(pieces)[:MAX_SHOWN_CHARS],
-        has_usage=has_usage,
-        context_size=listed.context_size if listed else None,
-        max_output_tokens=listed.max_output_tokens if listed else None,
-    )
-
-
-def _find_listed(model_id: str, models: tuple[ListedModel, ...]) -> ListedModel | None:
-    return next((model for model in models if model.model_id == model_id), None)
+        elif not isinstance(item, RequestSent):
+            first_token_s = first_token_s or time.monotonic() - started
+    listed = next((model for model in models if model.model_id == endpoint.model_id), None)
+    return ProbeResult(_describe_answer(endpoint, first_token_s, has_usage, listed), listed)
 
 
 def _describe_answer(
@@ -108,18 +89,14 @@ def _describe_answer(
     return f"{endpoint.model_id} answers: {', '.join(facts)}."
 
 
-def _describe_failure(
-    endpoint: ModelEndpoint, error: ModelError, models: tuple[ListedModel, ...]
-) -> ProbeResult:
+def _describe_failure(endpoint: ModelEndpoint, error: ModelError, models: list[ListedModel]) -> ProbeResult:
     hint = ""
     if error.category == "not_found" and models:
         names = ", ".join(model.model_id for model in models[:8])
         hint = f" The address offers: {names}, …" if len(models) > 8 else f" The address offers: {names}."
     return ProbeResult(
         sentence=f"{endpoint.model_id} does not answer: {describe_for_operators(error)}.{hint}",
-        models=models,
         error_category=error.category,
-        error_detail=error.provider_words,
     )
 
 
@@ -153,27 +130,15 @@ _REASONS: dict[str, str] = {
 
 
 # Names used by vLLM and SGLang, OpenRouter, Groq, LM Studio, Mistral, llama.cpp, Together, Gemini, LiteLLM, others.
-_WINDOW_FIELDS = (
-    "max_model_len",
-    "loaded_context_length",
-    "n_ctx",
-    "context_length",
-    "context_window",
-    "max_context_length",
-    "n_ctx_train",
-    "inputTokenLimit",
-    "input_token_limit",
-    "max_input_tokens",
-    "max_context_tokens",
-    "context_size",
-)
-_OUTPUT_FIELDS = (
-    "max_output_tokens",
-    "max_completion_tokens",
-    "outputTokenLimit",
-    "output_token_limit",
-    "max_output_length",
-)
+_WINDOW_NAMES = """
+    max_model_len loaded_context_length n_ctx context_length context_window max_context_length
+    n_ctx_train inputTokenLimit input_token_limit max_input_tokens max_context_tokens context_size
+"""
+_WINDOW_FIELDS = tuple(_WINDOW_NAMES.split())
+_OUTPUT_NAMES = """
+    max_output_tokens max_completion_tokens outputTokenLimit output_token_limit max_output_length
+"""
+_OUTPUT_FIELDS = tuple(_OUTPUT_NAMES.split())
 _PLACES = ("meta", "top_provider", "limits", "model_info", "capabilities", "metadata")
 LEAST_WINDOW = 128
 

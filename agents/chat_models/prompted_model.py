@@ -26,6 +26,7 @@ from agents.types import (
 )
 from memory.summaries.summary import fence
 from memory.tokens import text_message, with_parts
+from memory.turns import has_tool_calls
 from memory.types import ImagePart, Message, Part, TextPart
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class AutoToolsModel:
         return self._model.name
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        if not _has_tools(request):
+        if not request.tools and not has_tool_calls(request.messages):
             stream = self._model.stream(request)
         elif self._key in (_without_tools if request.tools else _without_tools | _without_bare_calls):
             stream = PromptedModel(self._model).stream(request)
@@ -170,12 +171,6 @@ _REFUSES_BARE_CALLS = re.compile(
 def refuses_bare_calls(words: str) -> bool:
     """Return whether the server says that earlier calls require tools to be offered."""
     return bool(_REFUSES_BARE_CALLS.search(words))
-
-
-def _has_tools(request: ModelRequest) -> bool:
-    return bool(request.tools) or any(
-        message.role == "tool" or message.tool_calls for message in request.messages
-    )
 
 
 def write_prompted(request: ModelRequest) -> ModelRequest:

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from agents.chat_models.error_mapping import describe_error, is_html, map_error
 from agents.errors import ModelError
+from agents.text import read_json
 from agents.types import (
     LIMIT_REASONS,
     FinishReason,
@@ -54,10 +55,11 @@ class StreamParser:
     """Parses each network read into items; adjacent text becomes one delta.
 
     `error` is set if the stream breaks; the items before it are returned first. An unreadable event is skipped and
-    counted in `broken_events`; the answer goes on, but may have lost a part.
+    counted in `broken_events`; the answer goes on, but may have lost a part. `secrets` are removed from its errors.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: tuple[str, ...] = ()) -> None:
+        self.secrets = secrets
         self.finish_reason: FinishReason | None = None
         self.usage: TokenUsage | None = None
         self.is_done = False
@@ -134,11 +136,14 @@ class StreamParser:
             return describe_error("cut")
         stray = self._stray.decode("utf-8", "replace").strip()
         if stray.startswith("{"):
-            return map_error(None, stray)
+            return self._map_error(None, stray)
         if self.broken_events and not stray:
             return describe_error("bad_response", "The provider sent broken JSON.")
         words = "An HTML page" if is_html(stray) else stray or "Nothing at all"
-        return describe_error("bad_response", f"The provider sent: {words}")
+        return describe_error("bad_response", f"The provider sent: {words}", secrets=self.secrets)
+
+    def _map_error(self, status: int | None, body: object) -> ModelError:
+        return map_error(status, body, secrets=self.secrets)
 
     # --- events
 
@@ -201,7 +206,7 @@ class StreamParser:
 
     def _read_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error"):
-            raise map_error(_read_status(chunk["error"]), chunk)
+            raise self._map_error(_read_status(chunk["error"]), chunk)
         if chunk.get("usage"):
             # Some servers send zeros after the counts.
             self.usage = read_usage(chunk["usage"]) or self.usage
@@ -213,7 +218,7 @@ class StreamParser:
                     self._read_choice(choice)
                     break
         elif chunk.get("object") == "error" or ("message" in chunk and "choices" not in chunk):
-            raise map_error(_read_status(chunk), chunk)
+            raise self._map_error(_read_status(chunk), chunk)
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
         # Some servers send the whole message instead of a delta.
@@ -236,7 +241,7 @@ class StreamParser:
     def _read_finish(self, reason: str, choice: dict[str, Any]) -> None:
         if reason in _BROKEN_REASONS:
             if choice.get("error"):
-                raise map_error(_read_status(choice["error"]), {"error": choice["error"]})
+                raise self._map_error(_read_status(choice["error"]), {"error": choice["error"]})
             raise describe_error("cut" if self.has_output else "server", f"finish_reason: {reason}")
         self.finish_reason = _FINISH_REASONS.get(reason, "unknown_reason")
         self.unknown_reason = reason if self.finish_reason == "unknown_reason" else ""
@@ -367,10 +372,7 @@ def _parse(payload: bytes) -> Any:
         return from_json(payload)  # takes a third of the time
     except ValueError:
         pass
-    try:
-        return json.loads(payload)  # accepts half a surrogate pair
-    except (ValueError, RecursionError):
-        return None
+    return read_json(payload)  # accepts half a surrogate pair
 
 
 def _join_texts(pieces: Any) -> str:

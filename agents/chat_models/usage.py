@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from agents.chat_models.wire import tools_json
+from agents.chat_models.wire import write_json, write_tool
 from agents.errors import ModelError, was_refused
 from agents.types import (
     Finished,
@@ -17,7 +17,7 @@ from agents.types import (
     ToolCallDelta,
     ToolSpec,
 )
-from memory.tokens import estimate_text, estimate_tools, total_tokens
+from memory.tokens import estimate_text, total_tokens
 
 MOST_COUNTED = 200
 _counted: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], int]] = {}
@@ -33,7 +33,8 @@ def count_tools(tools: tuple[ToolSpec, ...]) -> int:
     if known is None:
         if len(_counted) >= MOST_COUNTED:
             _counted.clear()
-        known = _counted[key] = (tools, estimate_tools(tools_json(tools)))
+        schemas = write_json([write_tool(tool) for tool in tools])
+        known = _counted[key] = (tools, estimate_text(schemas))
     return known[1]
 
 
@@ -52,18 +53,19 @@ class OutputText:
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        self._text = _CountedText()
-        self._reasoning = _CountedText()
+        self.text = _CountedText()
+        """Text and tool calls."""
+        self.reasoning = _CountedText()
 
     def add(self, item: ModelItem) -> None:
         match item:
             case TextDelta():
-                self._add(self._text, item.text)
+                self._add(self.text, item.text)
             case ReasoningDelta():
-                self._add(self._reasoning, item.text)
+                self._add(self.reasoning, item.text)
             case ToolCallDelta():
                 self.size_bytes += CALL_DELTA_BYTES
-                self._add(self._text, item.name + item.arguments)
+                self._add(self.text, item.name + item.arguments)
 
     def _add(self, counted: _CountedText, text: str) -> None:
         self.size_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
@@ -71,21 +73,12 @@ class OutputText:
 
     def count(self) -> int:
         """Return the estimated tokens of text, tool calls and reasoning."""
-        return self._text.count() + self._reasoning.count()
-
-    @property
-    def text_tokens(self) -> int:
-        """Return the tokens of text and tool calls, without up to COUNTED_CHARS at the end."""
-        return self._text.tokens
-
-    @property
-    def reasoning_tokens(self) -> int:
-        """Return the tokens of reasoning, without up to COUNTED_CHARS at the end."""
-        return self._reasoning.tokens
+        return self.text.count() + self.reasoning.count()
 
 
 class _CountedText:
-    """Counts text in blocks, which are then dropped. `tokens` is the count of the full blocks."""
+    """Counts text in blocks, which are then dropped. `tokens` is the count of the full blocks, which leave out up
+    to COUNTED_CHARS at the end."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -132,8 +125,8 @@ class OutputBounds:
         """Return whether the model has written too much."""
         return (
             output.size_bytes >= self.size_bytes
-            or 0 < self.tokens < output.text_tokens
-            or 0 < self.reasoning_tokens < output.reasoning_tokens
+            or 0 < self.tokens < output.text.tokens
+            or 0 < self.reasoning_tokens < output.reasoning.tokens
         )
 
     def keep(self, items: Iterable[ModelItem], output: OutputText) -> Iterator[ModelItem]:

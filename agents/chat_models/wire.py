@@ -6,7 +6,7 @@ No null fields, no blank contents, no empty lists. `agents.types.WireStyle` says
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agents.types import ModelRequest, ToolSpec, WireStyle
@@ -137,11 +137,6 @@ def write_tool(tool: ToolSpec) -> dict[str, Any]:
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}
-
-
-def tools_json(tools: Iterable[ToolSpec]) -> str:
-    """Return the schemas as sent, for counting and comparing."""
-    return write_json([write_tool(tool) for tool in tools])
 
 
 def _merge_neighbours(messages: list[WireMessage]) -> list[WireMessage]:

@@ -103,9 +103,7 @@ class LogMessage(_Declared):
 Action = Annotated[CompactContext | InjectMessage | ModuleAction | LogMessage, Field(discriminator="type")]
 
 
-class Hook(StrictTypes):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
+class Hook(_Declared):
     id: str = Field(min_length=1, max_length=100)
     on: Moment = "turn_end"
     condition: Condition

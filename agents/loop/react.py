@@ -6,18 +6,19 @@ Once text of a call was passed on, the call is not retried: its error becomes th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from agents.background.calls import Sleep
 from agents.background.summarise import Summariser, SummaryResult
 from agents.chat_models.error_mapping import describe_error
 from agents.errors import ModelError, retry_pause
 from agents.loop.request import LoopRequest
 from agents.loop.tool_calls import CallChecker, CallCollector, CycleWatch, call_key, calling_message
 from agents.loop.tool_running import run_calls
-from agents.ports import CallResult, EarlierCall, RequestedCall, ToolUse
+from agents.ports import CallResult, ToolUse
 from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
 from agents.requests.context import AssembledContext
 from agents.text import storable_text
@@ -47,8 +48,6 @@ FULL_WINDOW = 0.97
 LONG_CHARS = 10_000
 """Validating longer arguments against their schema could block the event loop for too long."""
 
-Sleep = Callable[[float], Awaitable[None]]
-
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -74,7 +73,7 @@ OUT_OF_STEPS = Notice("max_steps", "The limit of tool steps was reached; the mod
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A model call has ended; `context` is what its request was built from, `step` its number in the loop, from 1.
+    """A model call has ended; `context` is what its request was built from.
 
     If it `has_tool_calls`, the loop goes on.
     """
@@ -82,7 +81,6 @@ class CallFinished:
     usage: TokenUsage
     reason: FinishReason
     context: AssembledContext
-    step: int = 1
     has_tool_calls: bool = False
 
 
@@ -92,14 +90,6 @@ class CallSent:
 
     sent: RequestSent
     context: AssembledContext
-    step: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
-    """A tool call was recorded: it runs, waits for the user's approval, or is about to fail as invalid."""
-
-    call: RequestedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +99,10 @@ class ToolFinished:
     result: CallResult
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesSeen:
-    """Messages that the user sent during the run are part of the next request."""
-
-    messages: tuple[Message, ...]
+AgentStep = CallSent | TextDelta | ReasoningDelta | Notice | CallFinished | ToolFinished
 
 
-AgentStep = (
-    CallSent | TextDelta | ReasoningDelta | Notice | CallFinished | ToolStarted | ToolFinished | MessagesSeen
-)
-
-
-async def run_react(
+def run_react(
     model: ChatModel,
     context: AssembledContext,
     *,
@@ -135,10 +116,7 @@ async def run_react(
     showed nothing gets its own `CallFinished` before the error or the next attempt. `summariser` is called if the
     policy waits for summaries and the request exceeds its budget.
     """
-    loop = _Loop(model, context, tool_use, summariser, sleep)
-    async with aclosing(loop.run()) as steps:
-        async for step in steps:
-            yield step
+    return _Loop(model, context, tool_use, summariser, sleep).run()
 
 
 @dataclass(slots=True)
@@ -169,7 +147,6 @@ class _Loop:
         self.use = tool_use
         self.summariser = summariser
         self.sleep = sleep
-        self.checker = CallChecker(tool_use.tools) if tool_use else None
         self.cycles = CycleWatch()
         self.step = 0
         self.may_call = bool(tool_use and tool_use.tools)
@@ -179,8 +156,8 @@ class _Loop:
         while True:
             self.step += 1
             # Take messages before each call, so that the model sees those sent meanwhile.
-            if (seen := await self._take_messages()) is not None:
-                yield seen
+            if self.use is not None and self.use.inbox is not None:
+                self.request = self.request.add(*await self.use.inbox.take())
             for notice in self._notices:
                 yield notice
             self._notices = []
@@ -193,15 +170,6 @@ class _Loop:
             async with aclosing(self._run_tools(reply)) as steps:
                 async for step in steps:
                     yield step
-
-    async def _take_messages(self) -> MessagesSeen | None:
-        if self.use is None or self.use.inbox is None:
-            return None
-        messages = tuple(await self.use.inbox.take())
-        if not messages:
-            return None
-        self.request = self.request.add(*messages)
-        return MessagesSeen(messages)
 
     # --- calling the model
 
@@ -249,7 +217,7 @@ class _Loop:
             async for item in items:
                 match item:
                     case RequestSent():
-                        yield CallSent(item, self.request.context, self.step)
+                        yield CallSent(item, self.request.context)
                     case ToolsPrompted():
                         yield Notice("prompted_tools", item.text)
                     case TextDelta():
@@ -272,7 +240,7 @@ class _Loop:
                         calls_tools = self.may_call and bool(reply.calls.calls) and not reply.is_unfinished
                         context = self.request.context
                         # Yield this before the check below raises, so that the usage is counted.
-                        yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
+                        yield CallFinished(item.usage, item.reason, context, calls_tools)
                         if not reply.has_shown and not calls_tools:
                             self._check_empty(item, reply)
 
@@ -311,19 +279,16 @@ class _Loop:
 
     async def _run_tools(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
         assert self.use is not None
-        assert self.checker is not None
-        asked = reply.calls.calls
+        checker, asked = CallChecker(self.use.tools), reply.calls.calls
         if sum(len(arguments) for _, arguments in asked) > LONG_CHARS:
-            prepared = await asyncio.to_thread(self.checker.prepare, asked, self.step, is_cut=reply.is_cut)
+            prepared = await asyncio.to_thread(checker.prepare, asked, self.step, is_cut=reply.is_cut)
         else:
-            prepared = self.checker.prepare(asked, self.step, is_cut=reply.is_cut)
+            prepared = checker.prepare(asked, self.step, is_cut=reply.is_cut)
         calls = [one.call for one in prepared]
         text, thought = storable_text("".join(reply.text)), storable_text("".join(reply.thought))
         asking = calling_message(text, calls, thought)
         # Record the calls before they run, so that after a crash it is known which had begun.
         await self.use.records.record_calls(calls)
-        for call in calls:
-            yield ToolStarted(call)
         found: dict[str, CallResult] = {}
         limit = self.request.result_limit(len(calls))
         async with aclosing(run_calls(prepared, self.use, limit)) as results:
@@ -341,7 +306,7 @@ class _Loop:
         """Remember calls that may have happened and cannot be repeated, so that none runs again in this answer."""
         assert self.use is not None
         unknown = {
-            call_key(result.call.name, result.call.arguments): EarlierCall(None)
+            call_key(result.call.name, result.call.arguments): None
             for result in results
             if result.state == "interrupted" and not result.call.is_idempotent
         }

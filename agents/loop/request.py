@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.background.summarise import Summariser, SummaryResult
+from agents.loop.tool_running import keep_text
 from agents.ports import ResultStore
 from agents.requests.context import EMERGENCY_CHARS, AssembledContext, tool_notes
 from agents.tools.offloaded import LIST_REFERENCE
-from agents.tools.protocol import ResultLimit, ToolFailure
+from agents.tools.protocol import ResultLimit
 from agents.tools.tool_results import READING_TOOLS, excerpt_alone
 from agents.types import ModelRequest
 from memory.errors import ContextError
 from memory.summaries.reminder import ACHIEVED_LINES, build_reminder, list_achieved, read_achieved
 from memory.tokens import total_tokens, with_parts
-from memory.truncate import cut_message, cut_middle, find_question, is_fixed
+from memory.truncate import body_tokens, cut_message, cut_middle, find_question, is_fixed
 from memory.types import Message, ToolResultPart
 from memory.window.cut import measure_room
 from memory.window.guard import ContextGuard, Fits, NeedsCompaction
@@ -36,7 +37,6 @@ NOTE_CHARS = 800
 DONE_LINES = ACHIEVED_LINES // 2
 """The reminder's lines for finished turns; the others name stored results."""
 STORED = "its result is stored as"
-NO_SUMMARY = "no summary is waited for in the middle of an answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class LoopRequest:
         Raise memory.errors.ContextError if even that is too large.
         """
         fitting = self
-        if _body_tokens(self.messages) > self._body_room():
+        if body_tokens(self.messages) > self._body_room():
             fitting = await self._shrink_results(store)
         if summariser is None or not self.context.inputs.policy.summarises_steps:
             return fitting._guarded()
@@ -133,26 +133,25 @@ class LoopRequest:
     @property
     def _guard(self) -> ContextGuard:
         inputs, tools_tokens = self.context.inputs, self.context.view.tools_tokens
-        return ContextGuard(inputs.policy, inputs.budget, inputs.calibration, tools_tokens, "react_iteration")
+        return ContextGuard(inputs.policy, inputs.budget, inputs.calibration, tools_tokens)
 
     def _guarded(self) -> LoopRequest:
         checked = self._guard.check(self.messages, self.passed)
         if isinstance(checked, Fits):
             return self._fitting(checked)
-        shortened = self._guard.fall_back(checked, NO_SUMMARY, self._reminder(checked))
-        return self._replaced(shortened.messages, was_shortened=True)
+        shortened = self._guard.fall_back(checked, self._reminder(checked))
+        return self._replaced(shortened, was_shortened=True)
 
     async def _summarised(self, summariser: Summariser) -> LoopRequest:
         checked = self._guard.check(self.messages, self.passed)
         if isinstance(checked, Fits):
             return self._fitting(checked)
         summary = await summariser.summarise(
-            checked.to_summarise, previous=checked.previous, policy=checked.policy, hint=checked.hint
+            checked.to_summarise, previous=checked.previous, policy=checked.policy, hint="react_iteration"
         )
-        shortened = self._guard.place(
-            checked, summary.text, self._reminder(checked), summary.fallback_reason or ""
-        )
-        return replace(self._replaced(shortened.messages, was_shortened=True), summary=summary)
+        is_extract = summary.fallback_reason is not None
+        shortened = self._guard.place(checked, summary.text, self._reminder(checked), is_extract=is_extract)
+        return replace(self._replaced(shortened, was_shortened=True), summary=summary)
 
     def _fitting(self, checked: Fits) -> LoopRequest:
         fitting = self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
@@ -175,7 +174,7 @@ class LoopRequest:
         """Return the request with results shortened, oldest first, until it fits with some room to spare."""
         goal = int(self._body_room() * ROOM_SHARE)
         messages = list(self.messages)
-        used = _body_tokens(messages)
+        used = body_tokens(messages)
         # Keep the last step whole: no model has read it yet.
         for at in range(self.newest):
             if used <= goal:
@@ -210,8 +209,8 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     reference = part.offload_ref
     # What a reading tool returned is stored already.
     is_copy = part.name.startswith(READING_TOOLS)
-    if reference is None and store is not None and not is_copy:
-        reference = await _keep(store, part)
+    if reference is None and not is_copy:
+        reference = await keep_text(part, store)
     if reference:
         place = f"The whole result is stored as {reference}."
     else:
@@ -221,13 +220,6 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     return replace(part, text=text, offload_ref=reference)
 
 
-async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
-    try:
-        return await store.keep_text(part)
-    except ToolFailure:
-        return None
-
-
 def _list_stored(messages: Sequence[Message], most: int) -> list[str]:
     """Return at most `most` lines about stored results: the newest with their references, and how to list the
     others."""
@@ -235,10 +227,6 @@ def _list_stored(messages: Sequence[Message], most: int) -> list[str]:
     lines = [f"{result.name}: {STORED} {result.offload_ref}" for result in results]
     if len(lines) <= most:
         return lines
-    newest = lines[-(most - 1) :]
+    newest = lines[len(lines) - most + 1 :]
     more = len(lines) - len(newest)
     return [f"{more} earlier results are stored, too: reference {LIST_REFERENCE!r} lists them all.", *newest]
-
-
-def _body_tokens(messages: Sequence[Message]) -> int:
-    return sum(message.tokens for message in messages if not is_fixed(message))

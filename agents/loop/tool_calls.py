@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agents.libraries import Library
 from agents.ports import CallKey, CallResult, CallState, RequestedCall
-from agents.text import storable_text
+from agents.text import read_json, storable_text
 from agents.tools.protocol import Tool
 from agents.types import ToolCallDelta
 from memory.tokens import estimate_parts
@@ -43,7 +43,7 @@ class _Draft:
     @property
     def is_whole(self) -> bool:
         """Return whether the arguments came complete in one piece. More pieces, maybe very many, are not parsed."""
-        return len(self.arguments) == 1 and _is_object(self.arguments[0])
+        return len(self.arguments) == 1 and isinstance(read_json(self.arguments[0]), dict)
 
 
 class CallCollector:
@@ -106,7 +106,7 @@ class CallChecker:
     ) -> list[PreparedCall]:
         """Return the calls of a step, ready to run or with their problem. Of the calls over MAX_CALLS only the first is
         returned, as refused: each costs rows and events. `is_cut`: the answer may have ended within the last one."""
-        if is_cut and len(calls) <= MAX_CALLS and not _is_object(calls[-1][1]):
+        if is_cut and len(calls) <= MAX_CALLS and not isinstance(read_json(calls[-1][1]), dict):
             cut = PreparedCall(_requested(*calls[-1], step), problem=CUT_CALL)
             return [*self.prepare(calls[:-1], step), cut]
         prepared = [self._prepare(name, arguments, step) for name, arguments in calls[:MAX_CALLS]]
@@ -190,13 +190,6 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise ValueError("The arguments have to be one JSON object.")
     return arguments
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _read_float(text: str) -> float:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from agents.loop.tool_calls import PreparedCall
-from agents.ports import CallResult, CallState, RequestedCall, ToolUse
+from agents.ports import CallResult, CallState, RequestedCall, ResultStore, ToolUse
 from agents.text import storable_text
 from agents.tools.protocol import ResultLimit, Tool, ToolFailure, ToolOutput, ToolUncertain
 from agents.tools.tool_results import (
-    Excerpt,
     excerpt_of,
     write_excerpt,
-    write_failure,
-    write_refusal,
     write_unkept,
 )
 from memory.language.neutral_text import neutralise
@@ -25,6 +23,7 @@ from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart
 
 log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 LARGE_CHARS = 100_000
 """Processing a longer text in the event loop would block it for too long."""
@@ -64,10 +63,10 @@ async def _find_result(prepared: PreparedCall, use: ToolUse, limit: ResultLimit)
     call, tool = prepared.call, prepared.tool
     if prepared.problem or tool is None:
         return await _end(call, "failed", prepared.problem, use, limit)
-    earlier = use.earlier.get(prepared.key)
-    if earlier is not None and not call.is_idempotent:
-        state: CallState = "interrupted" if earlier.text is None else "done"
-        return await _end(call, state, NOT_AGAIN if earlier.text is None else earlier.text, use, limit)
+    if prepared.key in use.earlier and not call.is_idempotent:
+        text = use.earlier[prepared.key]
+        state: CallState = "interrupted" if text is None else "done"
+        return await _end(call, state, NOT_AGAIN if text is None else text, use, limit)
     if tool.traits.needs_consent:
         refusal = await _ask_consent(call, use)
         if refusal:
@@ -138,58 +137,37 @@ async def _end(
     images: tuple[ImagePart, ...] = (),
 ) -> CallResult:
     """Return the result as neutralised text for the model; a text that is too large is stored, and an excerpt shown."""
-    whole = await _clean(text)
+    whole = await _beside_loop(lambda text: neutralise(storable_text(text)), text)
     part = ToolResultPart(call.call_id, call.name, whole, is_error=state != "done")
-    excerpt = await _excerpt(whole, limit)
+    excerpt = await _beside_loop(lambda text: excerpt_of(text, limit), whole)
     if excerpt is None:
         return CallResult(call, state, part, images, whole=whole)
-    reference = await _keep_text(part, use)
+    reference = await keep_text(part, use.store)
     if reference is None:
-        return _end_unkept(call, state, part, excerpt, images)
+        text = write_unkept(excerpt, is_done=state == "done", may_repeat=call.is_idempotent)
+        # It fails, so that the model makes the call again for less.
+        state = "failed" if state == "done" and call.is_idempotent else state
+        part = replace(part, text=text, is_error=state != "done")
+        return CallResult(call, state, part, images, is_cut=True, whole=whole)
     shown = write_excerpt(excerpt, reference, [offered.spec.name for offered in use.tools])
     part = replace(part, text=shown, offload_ref=reference)
     return CallResult(call, state, part, images, is_cut=True, whole=whole)
 
 
-async def _clean(text: str) -> str:
-    if len(text) > LARGE_CHARS:
-        return await asyncio.to_thread(lambda: neutralise(storable_text(text)))
-    return neutralise(storable_text(text))
+async def _beside_loop(work: Callable[[str], _T], text: str) -> _T:
+    """Return the result of the work, done in a thread if the text is large."""
+    return await asyncio.to_thread(work, text) if len(text) > LARGE_CHARS else work(text)
 
 
-async def _keep_text(part: ToolResultPart, use: ToolUse) -> str | None:
+async def keep_text(part: ToolResultPart, store: ResultStore | None) -> str | None:
     """Return the reference of the stored text; None if it is not stored."""
-    if use.store is None:
+    if store is None:
         return None
     try:
-        return await use.store.keep_text(part)
+        return await store.keep_text(part)
     except ToolFailure as failure:
         log.warning("A result of %s could not be stored: %s", part.name, failure)
         return None
-
-
-def _end_unkept(
-    call: RequestedCall,
-    state: CallState,
-    part: ToolResultPart,
-    excerpt: Excerpt,
-    images: tuple[ImagePart, ...],
-) -> CallResult:
-    """Return the result if its text is not stored. An idempotent call fails, so that it is made again for less."""
-    if state != "done":
-        text = write_failure(excerpt)
-    elif call.is_idempotent:
-        state, text = "failed", write_refusal(excerpt)
-    else:
-        text = write_unkept(excerpt)
-    shown = replace(part, text=text, is_error=state != "done")
-    return CallResult(call, state, shown, images, is_cut=True, whole=part.text)
-
-
-async def _excerpt(text: str, limit: ResultLimit) -> Excerpt | None:
-    if len(text) > LARGE_CHARS:
-        return await asyncio.to_thread(excerpt_of, text, limit)
-    return excerpt_of(text, limit)
 
 
 def _shown_images(output: ToolOutput) -> tuple[ImagePart, ...]:

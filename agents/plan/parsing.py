@@ -185,22 +185,18 @@ MAX_TRIES = 50
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
+_OPENING = re.compile(r"[{\[]")
 
 
 def find_values(text: str) -> Iterator[Any]:
     """Yield every outermost object and array, whether bare, fenced or inside prose."""
     text = _THOUGHTS.sub("", text)
     at, tries = 0, 0
-    while (start := _next_opening(text, at)) is not None and tries < MAX_TRIES:
+    while (opening := _OPENING.search(text, at)) and tries < MAX_TRIES:
         tries += 1
         try:
-            value, at = _DECODER.raw_decode(text, start)
+            value, at = _DECODER.raw_decode(text, opening.start())
         except (ValueError, RecursionError):
-            at = start + 1
+            at = opening.end()
             continue
         yield value
-
-
-def _next_opening(text: str, at: int) -> int | None:
-    found = re.compile(r"[{\[]").search(text, at)
-    return found.start() if found else None

@@ -86,11 +86,6 @@ def analysis_question(request: str, reports: str) -> str:
     return f"{fence('request', request)}\n\n{reports}"
 
 
-def results_note(reports: str, missing: str) -> str:
-    lacking = f"\n\nNot found out: {missing}" if missing else ""
-    return f"{_RESULTS}\n\n{reports}{lacking}"
-
-
 def report_steps(steps: Sequence[PlanStep], chars_a_step: int) -> str:
     """Return the results of all steps, fenced, each truncated to `chars_a_step`."""
     return "\n\n".join(report_step(step, chars_a_step) for step in steps)
@@ -146,4 +141,5 @@ def fit_reports(
 
 def results_message(reports: str, missing: str) -> Message:
     """Return the results as a message that does not start a turn, to be placed before the question."""
-    return text_message("user", results_note(reports, missing), kind="injected")
+    lacking = f"\n\nNot found out: {missing}" if missing else ""
+    return text_message("user", f"{_RESULTS}\n\n{reports}{lacking}", kind="injected")

@@ -126,13 +126,15 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
     if request.resumed and all(step.is_over for step in request.resumed):
         yield PlanReady(planner.reports(request.resumed))
         return
+    dropped = NO_STEPS
     try:
         steps = _restarted(request.resumed) or await planner.plan()
     except PlanError as error:
-        yield PlanDropped(f"No usable plan was made ({error}); answering without one.")
-        return
+        steps, dropped = (), PlanDropped(f"No usable plan was made ({error}); answering without one.")
+    for notice in planner.take_notices():
+        yield notice
     if not steps:
-        yield NO_STEPS
+        yield dropped
         return
     over: Steps = ()
     while steps:
@@ -164,6 +166,7 @@ class _Planner:
         self.missing = ""
         """What is not known, according to the last analysis."""
         self._history: str | None = None
+        self._had_shorter_history = False
         self._notices: list[PlanNotice] = []
 
     def take_notices(self) -> list[PlanNotice]:
@@ -226,7 +229,8 @@ class _Planner:
                 is_too_large = isinstance(error, ContextError) or error.category == "overflow"
                 if not history or not is_too_large:
                     raise
-            if SHORTER_HISTORY not in self._notices:
+            if not self._had_shorter_history:
+                self._had_shorter_history = True
                 self._notices.append(SHORTER_HISTORY)
             # Halve the history once, then leave it out.
             is_long = len(history) > 2 * REPLAN_CHARS and history == self._history

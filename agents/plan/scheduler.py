@@ -33,7 +33,7 @@ async def run_steps(
             states.skip_without_results()
             for step in states.ready()[: at_once - len(running)]:
                 started = states.start(step)
-                task = asyncio.create_task(_begin(run_step, started, states.dependencies_of(started)))
+                task = asyncio.ensure_future(run_step(started, states.dependencies_of(started)))
                 running[task] = started.id
             yield states.steps
             if not running:
@@ -46,11 +46,6 @@ async def run_steps(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-
-async def _begin(run_step: RunStep, step: PlanStep, dependencies: Steps) -> str:
-    # `create_task` accepts only coroutines, but `run_step` may return any awaitable.
-    return await run_step(step, dependencies)
 
 
 class _StepStates:

@@ -143,4 +143,4 @@ class LoopModels:
 
     async def _summarise(self, messages: Sequence[Message], hint: Hint) -> str:
         summary = await self._summariser.summarise(messages, previous="", policy=self.fast.policy, hint=hint)
-        return summary.text if summary.made_by == "model" else f"{EXTRACT_LEAD}\n\n{summary.text}"
+        return summary.text if summary.fallback_reason is None else f"{EXTRACT_LEAD}\n\n{summary.text}"

@@ -17,7 +17,7 @@ from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.summaries.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import total_tokens
-from memory.types import ImagePart, Message
+from memory.types import ImagePart, Message, last_position, with_data_urls
 from memory.window.loading import LeftOut
 from memory.window.view import NOTHING, Recalled, View, ViewInputs, ViewParts, fit_view
 
@@ -110,7 +110,7 @@ class AssembledContext:
     def request(self) -> ModelRequest:
         """Return the request with the bytes of its images."""
         return ModelRequest(
-            messages=tuple(self._with_images(message) for message in self.messages),
+            messages=tuple(with_data_urls(message, self.data_urls) for message in self.messages),
             max_output_tokens=self.inputs.budget.output_for(self.total_tokens),
             tools=self.inputs.tools,
             temperature=self.inputs.temperature,
@@ -191,7 +191,7 @@ class AssembledContext:
     def _bare(self, budget: TokenBudget, _sent_tokens: int) -> ContextInputs:
         messages = self.inputs.messages
         # Without a sample no extract is made, and only the previous summary is left.
-        left_out = LeftOut(self.inputs.left_out.count + len(messages), _last_position(messages))
+        left_out = LeftOut(self.inputs.left_out.count + len(messages), last_position(messages))
         return replace(
             self.inputs,
             budget=budget,
@@ -218,22 +218,9 @@ class AssembledContext:
             return "hook"
         return "recall" if message.kind == "recall" else "history"
 
-    def _with_images(self, message: Message) -> Message:
-        if not any(isinstance(part, ImagePart) for part in message.parts):
-            return message
-        parts = tuple(
-            replace(part, data_url=self.data_urls.get(part.file_id)) if isinstance(part, ImagePart) else part
-            for part in message.parts
-        )
-        return replace(message, parts=parts)
-
 
 def tool_notes(tools: Sequence[ToolSpec]) -> list[ToolNote]:
     """Return the name, the first sentence of the description and the server of each tool, for a reminder."""
     return [
         ToolNote(tool.name, tool.description.partition(". ")[0], tool.server or OWN_TOOLS) for tool in tools
     ]
-
-
-def _last_position(messages: Sequence[Message]) -> int:
-    return max((message.position for message in messages if message.position is not None), default=-1)

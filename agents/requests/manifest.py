@@ -17,7 +17,7 @@ from agents.chat_models.wire import encode_body, write_json, write_messages
 from agents.requests.references import Segment, Sources, write_references
 from agents.types import RequestSent, WireStyle
 from memory.tokens import text_message
-from memory.types import ImagePart, Message, Part
+from memory.types import Message, Part, with_data_urls
 
 State = Literal["sent", "deleted", "forgotten"]
 PieceSource = Literal[
@@ -109,7 +109,8 @@ def _write_pieces(
     span: StoredSpan | None = None
     for message in messages:
         source, position = source_of(message), message.position
-        plain = _without_bytes(message)
+        # The bytes of images are stored as references.
+        plain = with_data_urls(message, {})
         # A message that was cut or repaired for this request differs from the stored one, so it is kept as sent.
         is_stored = position is not None and parts_at.get(position) == plain.parts
         if is_stored and span and (span.source, span.last_position + 1) == (source, position):
@@ -143,14 +144,6 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _without_bytes(message: Message) -> Message:
-    """Return the message without the bytes of its images, which are stored as references."""
-    if not any(isinstance(part, ImagePart) for part in message.parts):
-        return message
-    parts = (replace(part, data_url=None) if isinstance(part, ImagePart) else part for part in message.parts)
-    return replace(message, parts=tuple(parts))
-
-
 def source_of(message: Message) -> PieceSource:
     """Return why a message is in a request."""
     if message.kind != "message" and message.kind != "quoted":
@@ -172,7 +165,7 @@ def rebuild_body(
     manifest: Manifest, pieces: Sequence[ShownPiece], texts: Mapping[str, str], data_urls: Mapping[str, str]
 ) -> dict[str, Any]:
     """Rebuild the body from these pieces, in its original order; `hash_body` shows whether it equals the one sent."""
-    messages = [_with_bytes(piece.message, data_urls) for piece in pieces]
+    messages = [with_data_urls(piece.message, data_urls) for piece in pieces]
     # If the tools are gone, the body gets another hash, which shows the difference.
     tools = texts.get(manifest.tools.text_sha256, "[]") if manifest.tools else "[]"
     written = {"messages": write_messages(messages, manifest.style), "tools": json.loads(tools)}
@@ -184,15 +177,14 @@ def _show_piece(
 ) -> Iterator[ShownPiece]:
     if isinstance(piece, OwnText):
         content = texts.get(piece.text_sha256)
-        yield _gone(piece, "forgotten") if content is None else _own(piece, content)
+        if content is None:
+            yield _gone(piece, "forgotten")
+        else:
+            yield ShownPiece(piece.source, _MESSAGE.validate_json(content))
         return
     for position in range(piece.first_position, piece.last_position + 1):
         message = stored.get(position)
         yield ShownPiece(piece.source, message) if message else _gone(piece, "deleted", position)
-
-
-def _own(piece: OwnText, content: str) -> ShownPiece:
-    return ShownPiece(piece.source, _MESSAGE.validate_json(content))
 
 
 def _gone(
@@ -200,14 +192,6 @@ def _gone(
 ) -> ShownPiece:
     stand_in = text_message("system" if piece.source == SYSTEM else "user", MISSING[state])
     return ShownPiece(piece.source, replace(stand_in, position=position), state)
-
-
-def _with_bytes(message: Message, data_urls: Mapping[str, str]) -> Message:
-    parts = (
-        replace(part, data_url=data_urls.get(part.file_id)) if isinstance(part, ImagePart) else part
-        for part in message.parts
-    )
-    return replace(message, parts=tuple(parts))
 
 
 def hash_body(body: Mapping[str, Any]) -> str:

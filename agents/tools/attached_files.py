@@ -137,8 +137,8 @@ def csv_page(text: str, page: int) -> str:
     csv.writer(out, lineterminator="\n").writerows(
         [["row", *header], *([str(number), *row] for number, row in enumerate(shown, first + 1))]
     )
-    place = f"Rows {first + 1} to {first + len(shown)} of {count:,} (page {page} of {pages})."
-    return f"{place}\n\n{out.getvalue()}"
+    place = f"Rows {first + 1} to {first + len(shown)} of {count:,}" if shown else "0 rows"
+    return f"{place} (page {page} of {pages}).\n\n{out.getvalue()}"
 
 
 def _read_rows(text: str, delimiter: str, quote: str) -> Iterator[list[str]]:

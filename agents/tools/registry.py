@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from agents.tools.attached_files import FilesList, FilesPort, FilesRead
 from agents.tools.calculator import Calculator
@@ -35,31 +34,28 @@ TOOLS_READING_STORED_DATA = frozenset(
 """The tools that return copies of what is stored for the user already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The ports of tools. Each gets the caller from the loop, never from a model."""
-
-    memory: MemoryPort
-    conversation: ConversationPort
-    files: FilesPort
-    offloads: OffloadPort
-    web: WebPort
-    clock: ClockPort
-
-
-def built_in_tools(ports: Ports) -> Mapping[str, Tool]:
+def built_in_tools(
+    *,
+    memory: MemoryPort,
+    conversation: ConversationPort,
+    files: FilesPort,
+    offloads: OffloadPort,
+    web: WebPort,
+    clock: ClockPort,
+) -> Mapping[str, Tool]:
+    """Return the tools on these ports, each of which gets the caller from the loop, never from a model."""
     return by_name(
         [
-            MemorySearch(ports.memory),
-            MemoryRead(ports.memory),
-            ConversationSearch(ports.conversation),
-            FilesList(ports.files),
-            FilesRead(ports.files),
-            OffloadPage(ports.offloads),
-            OffloadGrep(ports.offloads),
-            OffloadViewImage(ports.offloads),
-            HttpFetch(ports.web),
-            Clock(ports.clock),
+            MemorySearch(memory),
+            MemoryRead(memory),
+            ConversationSearch(conversation),
+            FilesList(files),
+            FilesRead(files),
+            OffloadPage(offloads),
+            OffloadGrep(offloads),
+            OffloadViewImage(offloads),
+            HttpFetch(web),
+            Clock(clock),
             Calculator(),
         ]
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.text import read_json
 from agents.tools.protocol import ResultLimit
 from memory.tokens import estimate_text
 
@@ -54,30 +55,19 @@ def excerpt_alone(text: str) -> str:
     return text.rpartition(NOTE)[0] or text
 
 
-def write_refusal(excerpt: Excerpt) -> str:
-    """Return the text for the model if a result is not stored. The model may call again for less."""
-    return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
-
-
-def write_unkept(excerpt: Excerpt) -> str:
-    """Return the text for the model if a result could not be stored and its call must not be repeated."""
-    note = "The rest could not be kept. The call was done: do not repeat it."
-    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {note}]"
-
-
-def write_failure(excerpt: Excerpt) -> str:
-    """Return the text for the model if a call failed with a long text."""
-    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The rest could not be kept.]"
+def write_unkept(excerpt: Excerpt, *, is_done: bool, may_repeat: bool) -> str:
+    """Return the text for the model if a result is not stored. If it may, the model should call again for less."""
+    if is_done and may_repeat:
+        return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
+    note = " The call was done: do not repeat it." if is_done else ""
+    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The rest could not be kept.{note}]"
 
 
 def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
     """Return the first items of a JSON array, or of the longest array in an object; None if not even one fits."""
     if not text.lstrip().startswith(("[", "{")):
         return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = read_json(text)
     path = _longest_array(value)
     items = _item_at(value, path)
     if not isinstance(items, list):

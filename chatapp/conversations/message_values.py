@@ -74,7 +74,7 @@ def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message
             position,
             bool(pinned),
             read_moment(created_at),
-            kind,
+            _read_kind(kind),
         )
         for (row_id, role, _, tokens, position, pinned, created_at, kind), parts in zip(
             rows, all_parts, strict=True
@@ -86,6 +86,11 @@ def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message
 def _as_data(message: types.Message) -> types.Message:
     """Return a system message unchanged if an API client has pinned it to keep it in force; else quoted."""
     return message if message.pinned else quoted_message(message)
+
+
+def _read_kind(stored: str) -> types.Kind:
+    # An edited answer is history like any other; only its conversation shows who wrote it.
+    return "message" if stored == Message.Kind.EDITED else cast(types.Kind, stored)
 
 
 def _read_parts(stored: list[dict[str, Any]]) -> tuple[types.Part, ...]:
@@ -116,7 +121,7 @@ def message_value(row: Message) -> types.Message:
         position=row.position,
         pinned=row.pinned,
         created_at=row.created_at,
-        kind=cast(types.Kind, row.kind),
+        kind=_read_kind(row.kind),
     )
     return _as_data(message) if message.role == "system" else message
 

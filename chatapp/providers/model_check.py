@@ -78,7 +78,7 @@ def _check(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
     probe = ask_in_thread(probe_model(replace(endpoint, first_token_timeout_s=timeout_s)))
     if probe.error_category is not None:
         return ModelCheck(False, _without_key(probe.sentence, endpoint.api_key))
-    listed = ListedModel(config.model_id, probe.context_size, probe.max_output_tokens)
+    listed = probe.listed or ListedModel(config.model_id)
     config.detected_context_size = find_window(config, listed) or config.detected_context_size
     config.detected_max_output_tokens = listed.max_output_tokens or config.detected_max_output_tokens
     return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config, sizes_of)]))

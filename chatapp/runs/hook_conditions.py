@@ -11,7 +11,7 @@ from chatapp.context.assembly import LoadedContext
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Message as MessageRow
 from chatapp.runs.selectors import count_step_calls
-from memory.summaries.summary import summary_message
+from memory.summaries.summary import checkpoint_message
 from memory.tokens import total_tokens
 from memory.turns import starts_turn
 from memory.types import Message
@@ -25,7 +25,7 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
     inputs = loaded.inputs
     is_asked = not inputs.question.is_empty
     checkpoint = inputs.checkpoint
-    summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    summary = checkpoint_message(checkpoint).tokens if checkpoint else 0
     estimate = inputs.system.tokens + count_tools(inputs.tools) + summary
     estimate += inputs.left_out.tokens + total_tokens(inputs.messages)
     tokens = loaded.rules.calibration.apply(estimate + (inputs.question.tokens if is_asked else 0))

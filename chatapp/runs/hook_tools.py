@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agents.loop.hooks import Hook, ModuleAction
 from agents.loop.tool_calls import CallChecker
 from agents.loop.tool_running import run_calls
-from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
+from agents.ports import CallKey, CallResult, ToolUse
 from agents.tools.protocol import ResultLimit, ToolCaller
 from chatapp.agent_presets.hook_actions import name_of, tool_name_of
 from chatapp.context.assembly import LoadedContext
@@ -24,7 +24,7 @@ class HookRun:
     """The run that the hooks belong to. `earlier` are calls that other attempts at the same question may have made."""
 
     lease: Lease
-    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
+    earlier: Mapping[CallKey, str | None] = field(default_factory=dict)
     has_ended: bool = False
     """After the turn's end, the user is not asked for approval."""
     forgotten_count: int | None = None

@@ -16,7 +16,7 @@ from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, Plan
 from agents.plan.scheduler import Steps
 from agents.plan.steps import RESERVED, PlanStep
 from agents.plan.working import BudgetedModel, LoopModels, PlanPorts
-from agents.ports import CallKey, EarlierCall, ToolUse
+from agents.ports import CallKey, ToolUse
 from agents.requests.context import AssembledContext
 from agents.tools.protocol import ToolCaller
 from agents.types import ReasoningDelta, TextDelta
@@ -125,7 +125,7 @@ class PlanHost:
 
     lease: Lease
     caller: ToolCaller
-    earlier: Mapping[CallKey, EarlierCall]
+    earlier: Mapping[CallKey, str | None]
     calls: list[CallUsage]
     sources: RequestSources
     numbers: Iterator[int]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from agents import events
 from agents.plan.choosing import RunMode
-from agents.ports import CallKey, EarlierCall
+from agents.ports import CallKey
 from agents.prompts import CONTINUE_PROMPT
 from agents.requests.context import AssembledContext
 from chatapp.context.assembly import LoadedContext, load_context
@@ -47,7 +47,7 @@ class PreparedRun:
     model_name: str
     context: LoadedContext | None
     refusal: events.RunError | None = None
-    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
+    earlier: Mapping[CallKey, str | None] = field(default_factory=dict)
     """Tool calls that earlier attempts at this question have begun and that must not be repeated."""
     plan: PlanSetup | None = None
     assembled: tuple[AssembledContext, Recalled] | None = None

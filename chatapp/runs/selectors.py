@@ -17,7 +17,7 @@ from django.db.models import Max, Min, QuerySet
 from agents.loop.tool_calls import call_key
 from agents.plan.scheduler import Steps
 from agents.plan.steps import ANALYST, PLANNER
-from agents.ports import CallKey, EarlierCall
+from agents.ports import CallKey
 from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.context.models import SentRequest
@@ -110,7 +110,7 @@ def _last_compact_event(run: Run) -> dict[str, Any] | None:
     return payload
 
 
-def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
+def earlier_calls(run: Run) -> Mapping[CallKey, str | None]:
     """Return the tool calls that earlier attempts at the same question may have made and a retry must not repeat."""
     if run.question_id is None:
         return {}
@@ -118,7 +118,7 @@ def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
     return _not_to_repeat(calls.exclude(run=run).exclude(run__status=Run.Status.COMPLETE))
 
 
-def calls_of_step(run_id: UUID, plan_step: str) -> Mapping[CallKey, EarlierCall]:
+def calls_of_step(run_id: UUID, plan_step: str) -> Mapping[CallKey, str | None]:
     """Return the tool calls of a failed step of a plan that a retry of the step must not repeat."""
     return _not_to_repeat(ToolCall.objects.filter(run=run_id, plan_step=plan_step))
 
@@ -128,16 +128,16 @@ def count_step_calls(run_id: UUID) -> int:
     return ToolCall.objects.filter(run=run_id).exclude(plan_step="").count()
 
 
-def _not_to_repeat(calls: QuerySet[ToolCall]) -> Mapping[CallKey, EarlierCall]:
+def _not_to_repeat(calls: QuerySet[ToolCall]) -> Mapping[CallKey, str | None]:
+    """Return the results of the calls that have begun and cannot be repeated; None if the outcome is unknown."""
     begun = calls.filter(is_idempotent=False, has_begun=True)
     ended = begun.filter(state__in=[ToolCall.State.DONE, ToolCall.State.INTERRUPTED]).order_by(
         "requested_at", "ordinal", "pk"
     )
-    return {call_key(call.name, call.arguments): _earlier(call) for call in ended}
-
-
-def _earlier(call: ToolCall) -> EarlierCall:
-    return EarlierCall(call.result_text if call.state == ToolCall.State.DONE else None)
+    return {
+        call_key(call.name, call.arguments): call.result_text if call.state == ToolCall.State.DONE else None
+        for call in ended
+    }
 
 
 def trace_of(run: Run) -> dict[str, Any]:

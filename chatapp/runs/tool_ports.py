@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -32,7 +31,7 @@ from chatapp.runs.actions.tool_calls import (
     start_tool_call,
 )
 from chatapp.runs.time_limit import waiting_for_user
-from memory.types import ImagePart, Message, ToolResultPart
+from memory.types import ImagePart, Message, ToolResultPart, with_data_urls
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +161,7 @@ class ToolPorts(OffloadedResults):
             part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
         ]
         urls = await load_data_urls(UUID(self.caller.user_id), image_ids) if image_ids else {}
-        return [_with_images(message, urls) for message in messages]
+        return [with_data_urls(message, urls) for message in messages]
 
 
 class HookPorts(ToolPorts):
@@ -240,13 +239,3 @@ async def _to_its_end(write: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
-
-
-def _with_images(message: Message, urls: dict[str, str]) -> Message:
-    if not urls:
-        return message
-    parts = (
-        replace(part, data_url=urls.get(part.file_id)) if isinstance(part, ImagePart) else part
-        for part in message.parts
-    )
-    return replace(message, parts=tuple(parts))

@@ -17,40 +17,10 @@ from typing import Any
 
 from memory.language.languages import UNSPACED_RUN, fold_text, leading_languages, script_of, stem_word
 
-LANGUAGES = (
-    "en",
-    "de",
-    "es",
-    "fr",
-    "it",
-    "pt",
-    "nl",
-    "tr",
-    "ru",
-    "ar",
-    "hi",
-    "zh",
-    "ja",
-    "ko",
-    "pl",
-    "sv",
-    "uk",
-    "th",
-)
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
+_LANGUAGE_CODES = "en de es fr it pt nl tr ru ar hi zh ja ko pl sv uk th"
+LANGUAGES = tuple(_LANGUAGE_CODES.split())
+_MONTH_NAMES = "january february march april may june july august september october november december"
+MONTHS = tuple(_MONTH_NAMES.split())
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 UNITS = ("day", "week", "month", "year")
 _BETWEEN_WORDS = re.compile(r"[-.'’]")

@@ -285,11 +285,9 @@ class Vocabulary:
         return (words & self._denials) | {word for word in words if _DENYING_CHARACTER.search(word)}
 
     def gist(self, text: str) -> frozenset[str]:
-        """Return the words that two sentences must share to say the same: the rare ones, if there are at least two."""
-        return self.gist_of(self.content_words(text))
-
-    def gist_of(self, telling: frozenset[str]) -> frozenset[str]:
-        """Return the gist of these words. An identifier counts once, without its pieces."""
+        """Return the words that two sentences must share to say the same: the rare ones, if there are at least two. An
+        identifier counts once, without its pieces."""
+        telling = self.content_words(text)
         whole = telling - {piece for word in telling if not word.isalnum() for piece in _BETWEEN.split(word)}
         rare = self.rare_of(whole)
         return rare if len(rare) > 1 else whole

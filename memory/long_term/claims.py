@@ -65,26 +65,8 @@ _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 _SPEAKERS = frozenset(("i", "we"))
-_SPEAKERS_ABROAD = frozenset(
-    (
-        "ich",
-        "je",
-        "j",
-        "vivo",
-        "ya",
-        "me",
-        "trabajo",
-        "tengo",
-        "estoy",
-        "soy",
-        "abito",
-        "mi",
-        "moro",
-        "trabalho",
-        "mudei",
-        "ik",
-    )
-)
+_SPEAKING_WORDS = "ich je j vivo ya me trabajo tengo estoy soy abito mi moro trabalho mudei ik"
+_SPEAKERS_ABROAD = frozenset(_SPEAKING_WORDS.split())
 _TURKISH_END = "yorum"
 """Every text that the patterns in Latin letters match contains this or one of `_SPEAKERS_ABROAD`."""
 # By the letters in the pattern. The ranges of `script_of` exclude punctuation, which is in every pattern.

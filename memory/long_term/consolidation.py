@@ -142,18 +142,16 @@ def consolidation_messages(
     noted = "\n\n".join(f"[{note.day.isoformat()}]\n{note.text}" for note in notes)
     told = [fence("profile", profile or "(empty)")]
     if edits.own:
-        told.append(f"The user wrote these lines; they stay:\n{fence('written', _join(edits.own))}")
+        written = fence("written", "\n".join(edits.own))
+        told.append(f"The user wrote these lines; they stay:\n{written}")
     if edits.removed:
-        told.append(f"The user removed these lines; they stay out:\n{fence('removed', _join(edits.removed))}")
+        removed = fence("removed", "\n".join(edits.removed))
+        told.append(f"The user removed these lines; they stay out:\n{removed}")
     told.append(fence("notes", noted))
     return (
         text_message("system", f"{TASK}\n\n{limit}\n\n{OVER}\n\n{CLOSING}"),
         text_message("user", "\n\n".join(told), kind="question"),
     )
-
-
-def _join(lines: Sequence[str]) -> str:
-    return "\n".join(lines)
 
 
 def split_superseded_section(answer: str) -> tuple[str, tuple[Over, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,10 +50,7 @@ class KnownSentences:
     def find(self, sentence: str) -> str | None:
         """Return the source of a sentence that says all of this one and denies nothing more; None if there is none."""
         words = self._vocabulary.gist(sentence)
-        shared: dict[int, int] = defaultdict(int)
-        for word in words:
-            for number in self._by_word.get(word, ()):
-                shared[number] += 1
+        shared = Counter(number for word in words for number in self._by_word.get(word, ()))
         facts = _facts_of(sentence)
         for number, count in shared.items():
             # A word or fact that the known sentence lacks makes this one new: "Rent is 950" after "Rent is 900". So

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -103,10 +103,7 @@ class Tombstones:
         found = self._fingerprint(sentence) if self._whole else None
         if found is None:
             return set()
-        shared: dict[int, int] = defaultdict(int)
-        for word in found.words:
-            for number in self._by_word.get(word, ()):
-                shared[number] += 1
+        shared = Counter(number for word in found.words for number in self._by_word.get(word, ()))
         said = {
             self._prints[number].whole
             for number, count in shared.items()

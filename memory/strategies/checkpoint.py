@@ -73,10 +73,7 @@ class CheckpointStrategy:
         chunks = split_transcript(messages, min(space, CHUNK_TOKENS))
         # Allow more than is accepted, so that an answer cut at this length is rejected as too long.
         output = min(form.max_tokens * 5 // 4 + (OVER_TOKENS if known else 0), window.output_tokens)
-        return tuple(
-            SummaryRequest(number, len(chunks), chunk, prompt, output, known)
-            for number, chunk in enumerate(chunks, start=1)
-        )
+        return tuple(SummaryRequest(chunk, prompt, output, known) for chunk in chunks)
 
     def accept(
         self, answer: str, *, source: Sequence[Message], previous: str, form: SummaryForm

@@ -33,8 +33,6 @@ class SummaryForm:
 class SummaryRequest:
     """One call of the summariser: a chunk of the span, to be merged with the summary of what came before it."""
 
-    number: int
-    count: int
     transcript: str
     prompt: str
     max_output_tokens: int

@@ -9,36 +9,21 @@ from typing import Any
 
 from memory.strategies.checkpoint import CheckpointStrategy
 from memory.strategies.protocol import SummaryForm
-from memory.summaries.summary_prompts import Hint, structured_prompt
+from memory.summaries.summary_prompts import Hint, compaction_prompt
 
+_FIELDS = {
+    "task_overview": "What the user wants, and what counts as success.",
+    "current_state": "What is done: results, files, decisions in force.",
+    "important_discoveries": "Facts, constraints, errors and what solved them.",
+    "next_steps": "What is to be done, in order; open questions.",
+    "context_to_preserve": "Preferences, names, identifiers, promises.",
+}
 SUMMARY_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "task_overview": {
-            "type": "string",
-            "description": "What the user wants, and what counts as success.",
-        },
-        "current_state": {
-            "type": "string",
-            "description": "What is done: results, files, decisions in force.",
-        },
-        "important_discoveries": {
-            "type": "string",
-            "description": "Facts, constraints, errors and what solved them.",
-        },
-        "next_steps": {"type": "string", "description": "What is to be done, in order; open questions."},
-        "context_to_preserve": {
-            "type": "string",
-            "description": "Preferences, names, identifiers, promises.",
-        },
+        name: {"type": "string", "description": description} for name, description in _FIELDS.items()
     },
-    "required": [
-        "task_overview",
-        "current_state",
-        "important_discoveries",
-        "next_steps",
-        "context_to_preserve",
-    ],
+    "required": list(_FIELDS),
 }
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -48,7 +33,9 @@ class StructuredStrategy(CheckpointStrategy):
 
     def prompt(self, form: SummaryForm, hint: Hint = "general", keep: str = "") -> str:
         schema = json.dumps(form.schema or SUMMARY_SCHEMA, ensure_ascii=False)
-        return structured_prompt(schema, hint, max_tokens=form.max_tokens, keep=keep, custom=form.prompt)
+        return compaction_prompt(
+            hint, max_tokens=form.max_tokens, keep=keep, custom=form.prompt, schema_json=schema
+        )
 
     def lay_out(self, answer: str, form: SummaryForm) -> str:
         fields = read_structured(answer, form.schema)

@@ -72,7 +72,7 @@ def list_achieved(messages: Sequence[Message]) -> list[str]:
     reply."""
     lines: list[str] = []
     for turn in reversed(split_turns(messages)):
-        line = _achieved(messages[turn.start : turn.end])
+        line = _achieved(turn)
         lines += [line] if line else []
         if len(lines) == ACHIEVED_LINES:
             break

@@ -14,7 +14,7 @@ from dataclasses import replace
 from memory.language.neutral_text import neutralise
 from memory.tokens import estimate_text, text_message
 from memory.truncate import cut_middle
-from memory.types import Message
+from memory.types import Checkpoint, Message
 
 EARLIER_TRUNCATED = "[Earlier messages truncated]"
 _OPEN, _CLOSE = "<conversation_summary>", "</conversation_summary>"
@@ -46,10 +46,16 @@ def quoted_message(message: Message) -> Message:
 
 
 def summary_message(summary: str, *, stand_in: bool = False) -> Message:
+    """Return the message of a summary, or of the mark alone if messages left without one."""
     if summary == EARLIER_TRUNCATED:
-        return marker_message()
+        return text_message("user", EARLIER_TRUNCATED, kind="summary")
     lead = _STAND_IN_LEAD if stand_in else _LEAD
     return text_message("user", fence("conversation_summary", f"{lead}\n\n{summary}"), kind="summary")
+
+
+def checkpoint_message(checkpoint: Checkpoint) -> Message:
+    """Return the checkpoint's summary as the model sees it if it need not be cut."""
+    return summary_message(checkpoint.summary, stand_in=checkpoint.is_extract)
 
 
 def read_summary(message: Message) -> str:
@@ -58,11 +64,6 @@ def read_summary(message: Message) -> str:
     for lead in (_LEAD, _STAND_IN_LEAD):
         body = body.removeprefix(f"{lead}\n\n")
     return "" if body == EARLIER_TRUNCATED else body
-
-
-def marker_message() -> Message:
-    """Return the mark that is sent if messages left without a summary."""
-    return text_message("user", EARLIER_TRUNCATED, kind="summary")
 
 
 def mark_truncated(summary: str) -> str:

@@ -39,23 +39,18 @@ _TASKS: dict[Hint, str] = {
 }
 
 
-def compaction_prompt(hint: Hint = "general", *, max_tokens: int, keep: str = "", custom: str = "") -> str:
-    """Return the system prompt of one summary. `keep` is what the user asked to keep; `custom` replaces the task."""
+def compaction_prompt(
+    hint: Hint = "general", *, max_tokens: int, keep: str = "", custom: str = "", schema_json: str = ""
+) -> str:
+    """Return the system prompt of one summary. `keep` is what the user asked to keep; `custom` replaces the task. With
+    a JSON schema, the summary is written in its fields."""
     parts = [custom.strip() or _TASKS[hint]]
     if keep.strip():
         parts.append(f"The user asks that this in particular is kept: {' '.join(keep.split())}")
     parts.append(f"Use at most {max_tokens * 3 // 5:,} words.")
+    if schema_json:
+        parts.append(f"Answer with one JSON object of this schema and nothing else:\n{schema_json}")
     return "\n\n".join([*parts, CLOSING])
-
-
-def structured_prompt(
-    schema_json: str, hint: Hint = "general", *, max_tokens: int, keep: str = "", custom: str = ""
-) -> str:
-    """Return a prompt like `compaction_prompt`, for a summary in the fields of a JSON schema."""
-    form = f"Answer with one JSON object of this schema and nothing else:\n{schema_json}"
-    return compaction_prompt(hint, max_tokens=max_tokens, keep=keep, custom=custom).replace(
-        CLOSING, f"{form}\n\n{CLOSING}"
-    )
 
 
 def summary_input(previous: str, transcript: str, known: str = "") -> str:

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memory.budget import TokenBudget
-from memory.summaries.reminder import reminder_message
-from memory.summaries.summary import summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.turns import after_reply, before_question, safe_split, safe_split_after
-from memory.types import Checkpoint, Message
+from memory.types import Checkpoint, Message, last_position
 from memory.window.cut import Room, find_cut, find_tail, measure_room
 from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.window.policy import ContextPolicy
@@ -78,29 +76,25 @@ def plan_span(inputs: PlanInputs) -> CompactionPlan | None:
     ]
     if not messages or not (inputs.manual or policy.auto_compact):
         return None
-    summary_tokens = (
-        summary_message(checkpoint.summary, stand_in=checkpoint.is_extract).tokens if checkpoint else 0
-    )
     room = measure_room(
         policy,
         inputs.budget,
         calibration,
         system_tokens=inputs.system_tokens,
-        summary_tokens=summary_tokens,
-        reminder=reminder_message(checkpoint.reminder) if checkpoint else None,
+        checkpoint=checkpoint,
+        has_left_out=bool(left_out.count),
     )
-    room = room.with_stand_in() if left_out.count else room
     prepared = prepare_history(messages, policy)
     split, trigger = _find_split(inputs, prepared, room)
     if not inputs.may_wait_for_more:
         split = split if trigger == "hard" else 0
     elif policy.prepares_ahead and not inputs.manual and not left_out.count:
         split = _worth_a_call(prepared, split, policy, room)
-    end = _position_before(prepared, split)
+    end = last_position(prepared[:split])
     if left_out.count:
-        end, trigger = max(end or 0, left_out.last_position), trigger if split else "hard"
-    span = [message for message in messages if end is not None and (message.position or 0) <= end]
-    if end is None or not (span or left_out.count) or (inputs.manual and len(span) < LEAST_MANUAL_MESSAGES):
+        end, trigger = max(end, left_out.last_position), trigger if split else "hard"
+    span = [message for message in messages if (message.position or 0) <= end]
+    if not (span or left_out.count) or (inputs.manual and len(span) < LEAST_MANUAL_MESSAGES):
         return None
     return CompactionPlan(
         first_position=covered + 1 if left_out.count else span[0].position or 0,
@@ -156,9 +150,3 @@ def _manual_split(prepared: tuple[Message, ...], policy: ContextPolicy, room: Ro
     asked = policy.model_copy(update={"keep_recent": keep})
     # For a manual compaction `keep_recent` alone decides; no tokens are reserved for the tail.
     return find_tail(prepared, asked, replace(room, summary=0, tail=0, reminder=None))
-
-
-def _position_before(prepared: tuple[Message, ...], split: int) -> int | None:
-    return max(
-        (message.position for message in prepared[:split] if message.position is not None), default=None
-    )

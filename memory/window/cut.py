@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory.budget import TokenBudget
-from memory.summaries.reminder import shorten_reminder
-from memory.summaries.summary import FRAME_TOKENS
+from memory.summaries.reminder import reminder_message, shorten_reminder
+from memory.summaries.summary import FRAME_TOKENS, checkpoint_message
 from memory.tokens import Calibration
 from memory.truncate import PINNED_SHARE
 from memory.turns import (
@@ -30,7 +30,7 @@ from memory.turns import (
     safe_split_after,
     starts_turn,
 )
-from memory.types import Message
+from memory.types import Checkpoint, Message, last_position
 from memory.window.policy import ContextPolicy
 
 RECALL_SHARE = 0.8
@@ -61,7 +61,8 @@ class Room:
     trigger: float
     """The share of `body` at which the view is cut."""
     summary: int
-    """Tokens of the present checkpoint's summary; 0 without one."""
+    """Tokens of the present checkpoint's summary; 0 without one. An extract in place of messages that were left out may
+    take as much as any summary."""
     summary_cap: int
     """Most tokens of any summary."""
     tail: int
@@ -78,11 +79,6 @@ class Room:
     """Whether no later request builds on this view."""
     has_left_out: bool = False
     """Whether messages before the loaded ones were left out."""
-
-    def with_stand_in(self) -> Room:
-        """Return the room if messages before the loaded ones were left out: an extract may take as much as a
-        summary."""
-        return replace(self, summary=self.summary_cap, has_left_out=True)
 
     @property
     def keeps_least(self) -> bool:
@@ -115,11 +111,15 @@ def measure_room(
     calibration: Calibration,
     *,
     system_tokens: int,
-    summary_tokens: int = 0,
+    checkpoint: Checkpoint | None = None,
     reminder: Message | None = None,
+    has_left_out: bool = False,
     is_one_off: bool = False,
 ) -> Room:
-    """Return the room of a view. `system_tokens` is the estimate of system prompt and tool schemas together."""
+    """Return the room of a view. `system_tokens` is the estimate of system prompt and tool schemas together, `reminder`
+    replaces the checkpoint's own."""
+    summary_tokens = checkpoint_message(checkpoint).tokens if checkpoint else 0
+    reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
     whole = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
     reminder = shorten_reminder(reminder, whole // REMINDER_SHARE) if reminder else None
     body = whole - (reminder.tokens if reminder else 0)
@@ -135,8 +135,8 @@ def measure_room(
     recall = calibration.invert(policy.recall_budget)
     once = recall if is_one_off else min(recall, calibration.invert(policy.recall_tokens))
     stand_in = min(stand_in, cap)
-    summary = min(summary_tokens, cap)
-    return Room(body, trigger, summary, cap, tail, recall, once, reminder, stand_in, is_one_off)
+    summary = cap if has_left_out else min(summary_tokens, cap)
+    return Room(body, trigger, summary, cap, tail, recall, once, reminder, stand_in, is_one_off, has_left_out)
 
 
 def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
@@ -161,8 +161,7 @@ class Cut:
 
     def asked_position(self, messages: Sequence[Message]) -> int:
         """Return the position of the question for which the last messages left; the next free one if it is new."""
-        positions = (message.position for message in messages[: self.asked])
-        return max((position + 1 for position in positions if position is not None), default=0)
+        return last_position(messages[: self.asked]) + 1
 
 
 def find_cut(

@@ -1,4 +1,4 @@
-"""Keeps each model call of a tool loop inside its budget. Returns the summary requests it needs without making them."""
+"""Keeps each model call of a tool loop inside its budget. Says what has to be summarised without calling a model."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
-from memory.strategies.protocol import Rejected, SummaryRequest
 from memory.summaries.extractive import write_extract
-from memory.summaries.summary import (
-    FRAME_TOKENS,
-    marker_message,
-    read_summary,
-    summary_message,
-)
-from memory.summaries.summary_prompts import Hint
+from memory.summaries.summary import EARLIER_TRUNCATED, FRAME_TOKENS, read_summary, summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.truncate import (
+    body_tokens,
     choose_pins,
     cut_message,
     cut_middle,
@@ -31,57 +25,23 @@ from memory.window.cut import Room, measure_room
 from memory.window.policy import ContextPolicy
 from memory.window.view import check_fits
 
-REPLACED = ("summary", "reminder")
-"""Kinds of messages that a new summary replaces."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fits:
     """A request that may be sent. `was_truncated`: messages were dropped without a summary."""
 
     messages: tuple[Message, ...]
-    tokens: int
     was_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsCompaction:
-    """A request over budget. Make the `requests`, one after the other, and `apply` the last answer.
-
-    If there are none, no summariser could read this: `fall_back` at once.
-    """
+    """A request over budget. `place` a summary of `to_summarise` and `previous`, made by `policy`, or `fall_back`."""
 
     messages: tuple[Message, ...]
     to_summarise: tuple[Message, ...]
     previous: str
-    tokens: int
     policy: ContextPolicy
-    hint: Hint
-
-    def requests(
-        self,
-        window: TokenBudget,
-        calibration: Calibration = UNCALIBRATED,
-    ) -> tuple[SummaryRequest, ...]:
-        """Return the calls to make, each within the summariser's own `window`."""
-        return self.policy.behaviour.requests(
-            self.to_summarise,
-            previous=self.previous,
-            form=self.policy.summary_form,
-            window=window,
-            calibration=calibration,
-            hint=self.hint,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    messages: tuple[Message, ...]
-    summary: str
-    tokens_before: int
-    tokens_after: int
-    fallback_reason: str = ""
-    """Why an extract is used; empty if the model's summary is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +50,6 @@ class ContextGuard:
     budget: TokenBudget
     calibration: Calibration = UNCALIBRATED
     tools_tokens: int = 0
-    hint: Hint = "react_iteration"
 
     def check(self, messages: Sequence[Message], passed: int = 0) -> Fits | NeedsCompaction:
         """Return the request if it fits, or what has to be summarised first.
@@ -104,56 +63,49 @@ class ContextGuard:
         else:
             cut = self._cut_single(_mark_question(messages))
         room = self._room(cut)
-        if _body_tokens(cut) <= room.body:
-            return Fits(cut, self._count(cut))
+        if body_tokens(cut) <= room.body:
+            return Fits(cut)
         return self._compact(tuple(message for message in cut if message.kind != "recall"), room)
 
-    def apply(self, need: NeedsCompaction, answer: str, reminder: Message | None = None) -> Compacted:
-        """Return the request with the summariser's answer in place of the summarised messages, or with the fallback."""
-        accepted = need.policy.behaviour.accept(
-            answer, source=need.to_summarise, previous=need.previous, form=need.policy.summary_form
-        )
-        if isinstance(accepted, Rejected):
-            return self.fall_back(need, accepted.reason, reminder)
-        return self.place(need, accepted.text, reminder)
-
-    def fall_back(self, need: NeedsCompaction, reason: str, reminder: Message | None = None) -> Compacted:
+    def fall_back(self, need: NeedsCompaction, reminder: Message | None = None) -> tuple[Message, ...]:
         """Return the request with an extract in place of the messages that leave."""
         covered = total_tokens(need.to_summarise) + estimate_text(need.previous)
         text = write_extract(
             need.previous, need.to_summarise, min(need.policy.summary_max_tokens, covered // 2)
         )
-        return self.place(need, text, reminder, reason)
+        return self.place(need, text, reminder, is_extract=True)
 
     def place(
-        self, need: NeedsCompaction, summary: str, reminder: Message | None = None, fallback_reason: str = ""
-    ) -> Compacted:
+        self,
+        need: NeedsCompaction,
+        summary: str,
+        reminder: Message | None = None,
+        *,
+        is_extract: bool = False,
+    ) -> tuple[Message, ...]:
         """Return the request with an accepted summary, or an extract, in place of the summarised messages."""
         # Compare identities, because two messages may have the same text.
         gone = {id(message) for message in need.to_summarise}
         rest = [message for message in need.messages if id(message) not in gone]
         system = [message for message in rest if is_fixed(message)]
-        others = [message for message in rest if not is_fixed(message) and message.kind not in REPLACED]
-        summarised = summary_message(summary, stand_in=bool(fallback_reason))
+        # The new summary and reminder replace the earlier ones.
+        others = [message for message in rest if not is_frame(message)]
+        summarised = summary_message(summary, stand_in=is_extract)
         behind = [reminder] if reminder else []
         body = self._room(need.messages).body
-        messages = smart_truncate([*system, summarised, *behind, *others], body, self.policy.keep_recent)
-        return Compacted(messages, summary, need.tokens, self._count(messages), fallback_reason)
+        return smart_truncate([*system, summarised, *behind, *others], body, self.policy.keep_recent)
 
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
         """Return what has to be summarised, or the truncated request. `messages` contain no recalled text, which can be
         recalled again."""
-        leaving = self._choose_leaving(messages, room) if _body_tokens(messages) > room.body else set()
+        leaving = self._choose_leaving(messages, room) if body_tokens(messages) > room.body else set()
         if not leaving or not self.policy.has_summary:
-            kept = self._truncate(messages, leaving, room)
-            return Fits(kept, self._count(kept), was_truncated=True)
+            return Fits(self._truncate(messages, leaving, room), was_truncated=True)
         return NeedsCompaction(
             messages=messages,
             to_summarise=tuple(message for index, message in enumerate(messages) if index in leaving),
             previous="\n\n".join(read_summary(message) for message in messages if message.kind == "summary"),
-            tokens=self._count(messages),
             policy=self._bounded_policy(room),
-            hint=self.hint,
         )
 
     def _cut_single(self, messages: tuple[Message, ...], is_old: bool = True) -> tuple[Message, ...]:
@@ -185,9 +137,6 @@ class ContextGuard:
         longest = max(1, min(self.policy.summary_max_tokens, (room.summary_cap - FRAME_TOKENS) * 2 // 3))
         return self.policy.model_copy(update={"summary_max_tokens": longest})
 
-    def _count(self, messages: Sequence[Message]) -> int:
-        return self.calibration.apply(total_tokens(messages) + self.tools_tokens)
-
     def _choose_leaving(self, messages: tuple[Message, ...], room: Room) -> set[int]:
         """Return the indexes of all messages but frame, question, pins and a tail: `keep_recent` messages in half of
         the room that the others leave."""
@@ -213,7 +162,8 @@ class ContextGuard:
         has_summary = any(message.kind == "summary" for message in messages)
         kept = [message for index, message in enumerate(messages) if index not in leaving]
         if leaving and not has_summary:
-            kept.insert(_count_system(kept), marker_message())
+            first = next((index for index, message in enumerate(kept) if not is_fixed(message)), len(kept))
+            kept.insert(first, summary_message(EARLIER_TRUNCATED))
         return smart_truncate(kept, room.body, self.policy.keep_recent)
 
 
@@ -223,11 +173,3 @@ def _mark_question(messages: Sequence[Message]) -> tuple[Message, ...]:
         replace(message, kind="question") if index == at and message.kind != "question" else message
         for index, message in enumerate(messages)
     )
-
-
-def _body_tokens(messages: Sequence[Message]) -> int:
-    return sum(message.tokens for message in messages if not is_fixed(message))
-
-
-def _count_system(messages: Sequence[Message]) -> int:
-    return next((index for index, message in enumerate(messages) if not is_fixed(message)), len(messages))

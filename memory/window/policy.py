@@ -273,42 +273,19 @@ KINDS = {
     int: "Input should be a valid integer",
     float: "Input should be a valid number",
 }
-USER_FIELDS = frozenset(
-    {
-        "strategy",
-        "system_reserve",
-        "trigger",
-        "soft_trigger",
-        "keep_recent",
-        "reserve_ratio",
-        "max_turns",
-        "max_steps",
-        "max_input_tokens",
-        "max_output_tokens",
-        "context_size",
-        "summary_max_tokens",
-        "tool_result_limit",
-        "old_result_char_limit",
-        "message_char_limit",
-        "cooldown_turns",
-        "auto_compact",
-        "recall_budget",
-        "recall_tokens",
-        "profile_budget",
-        "wait_for_summary",
-    }
-)
+_USER_FIELD_NAMES = """
+    strategy system_reserve trigger soft_trigger keep_recent reserve_ratio max_turns max_steps
+    max_input_tokens max_output_tokens context_size summary_max_tokens tool_result_limit
+    old_result_char_limit message_char_limit cooldown_turns auto_compact recall_budget recall_tokens
+    profile_budget wait_for_summary
+"""
+USER_FIELDS = frozenset(_USER_FIELD_NAMES.split())
 """Fields that a user may set for one conversation; the rest belong to the operator."""
-_COSTS = (
-    "context_size",
-    "max_output_tokens",
-    "max_input_tokens",
-    "summary_max_tokens",
-    "recall_budget",
-    "recall_tokens",
-    "profile_budget",
-    "max_steps",
-)
+_COST_NAMES = """
+    context_size max_output_tokens max_input_tokens summary_max_tokens recall_budget recall_tokens
+    profile_budget max_steps
+"""
+_COSTS = frozenset(_COST_NAMES.split())
 _OFF_AT_ZERO = ("recall_budget", "recall_tokens", "profile_budget")
 """For these, zero means off; for the other costs, no limit."""
 
@@ -337,8 +314,7 @@ def within_bounds(fields: Mapping[str, object], operator: ContextPolicy) -> Mapp
     return {
         given: value
         for given, value in fields.items()
-        if names[given] not in _COSTS
-        or not _costs_more(names[given], getattr(wanted, names[given]), operator)
+        if not _costs_more(names[given], getattr(wanted, names[given]), operator)
     }
 
 

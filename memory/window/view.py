@@ -8,13 +8,11 @@ from types import MappingProxyType
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
-from memory.summaries.reminder import reminder_message
 from memory.summaries.summary import (
     EARLIER_TRUNCATED,
     FRAME_TOKENS,
     MARKER_TOKENS,
     bounded_summary,
-    marker_message,
     summary_message,
 )
 from memory.tokens import UNCALIBRATED, Calibration, total_tokens
@@ -26,7 +24,7 @@ from memory.truncate import (
     without_leading_replies,
 )
 from memory.turns import reduce_turns, repair_tool_calls
-from memory.types import Checkpoint, Message
+from memory.types import Checkpoint, Message, last_position
 from memory.window.cut import Cut, Room, find_cut, measure_room
 from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.window.policy import ContextPolicy
@@ -43,10 +41,8 @@ NOTHING: Recalled = MappingProxyType({})
 class Dropped:
     """Messages that are neither in the view nor in a checkpoint; the next compaction covers them."""
 
-    first_position: int | None
     last_position: int | None
     message_count: int
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +177,7 @@ def fit_view(inputs: ViewInputs) -> View:
     system, checkpoint, messages = inputs.system, inputs.checkpoint, inputs.messages
     policy, budget, calibration = inputs.policy, inputs.budget, inputs.calibration
     left_out, is_one_off, profile = inputs.left_out, inputs.is_one_off, inputs.profile
-    reminder = inputs.reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
     asked_tokens = inputs.question.tokens + total_tokens(inputs.notes)
-    summary_tokens = (
-        summary_message(checkpoint.summary, stand_in=checkpoint.is_extract).tokens if checkpoint else 0
-    )
     system_tokens = system.tokens + inputs.tools_tokens
     if profile and _fits(system_tokens + profile.tokens, asked_tokens, budget, calibration):
         system_tokens += profile.tokens
@@ -198,11 +190,11 @@ def fit_view(inputs: ViewInputs) -> View:
         left,
         calibration,
         system_tokens=system_tokens,
-        summary_tokens=summary_tokens,
-        reminder=reminder,
+        checkpoint=checkpoint,
+        reminder=inputs.reminder,
+        has_left_out=bool(left_out.count),
         is_one_off=is_one_off,
     )
-    room = room.with_stand_in() if left_out.count else room
     check_fits(system_tokens, asked_tokens, left, calibration)
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None
@@ -330,7 +322,7 @@ def _write_summary(
     )
     text_space = space - FRAME_TOKENS
     if text_space < LEAST_SUMMARY_TOKENS:
-        return marker_message() if space >= MARKER_TOKENS else None
+        return summary_message(EARLIER_TRUNCATED) if space >= MARKER_TOKENS else None
     previous = checkpoint.summary if checkpoint else ""
     if not missing:
         is_extract = checkpoint is not None and checkpoint.is_extract
@@ -353,14 +345,11 @@ def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) 
 def _dropped(
     messages: Sequence[Message], gone: list[Message], history: tuple[Message, ...], left_out: LeftOut
 ) -> Dropped:
-    last = max((message.position for message in gone if message.position is not None), default=-1)
-    last = max(last, left_out.last_position)
+    last = max(last_position(gone), left_out.last_position)
     kept = {message.position for message in history}
     span = [message for message in messages if message.position is not None and message.position <= last]
     lost = [message for message in span if message.position not in kept]
     return Dropped(
-        first_position=lost[0].position if lost else None,
         last_position=last if last >= 0 else None,
         message_count=len(lost) + left_out.count,
-        tokens=total_tokens(lost) + left_out.tokens,
     )

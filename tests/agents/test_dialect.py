@@ -51,6 +51,11 @@ def test_unsupported_fields_are_left_out_of_the_body() -> None:
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             Dialect(limit_name="max_completion_tokens"),
         ),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported. As an alternative, use 'max_completion_tokens'.",
+            Dialect(limit_name="max_completion_tokens"),
+        ),
+        ("'temperature' is deprecated; alternate parameters: top_p", Dialect(has_temperature=False)),
         ("Unrecognized request argument supplied: stream_options", Dialect(has_stream_options=False)),
         ('[{"type":"extra_forbidden","loc":["body","stream_options"]}]', Dialect(has_stream_options=False)),
         (
@@ -63,6 +68,18 @@ def test_unsupported_fields_are_left_out_of_the_body() -> None:
         ),
         (
             "Conversation roles must alternate user/assistant/user/assistant/...",
+            Dialect(style=WireStyle(merges_roles=True)),
+        ),
+        (
+            'messages: roles must alternate between "user" and "assistant", but found multiple "user" roles in a row',
+            Dialect(style=WireStyle(merges_roles=True)),
+        ),
+        (
+            "Please ensure that multiturn requests alternate between user and model.",
+            Dialect(style=WireStyle(merges_roles=True)),
+        ),
+        (
+            "After the (optional) system message(s), user and assistant roles should be alternating.",
             Dialect(style=WireStyle(merges_roles=True)),
         ),
         (

@@ -139,6 +139,13 @@ def test_the_message_for_users_contains_none_of_the_providers_words() -> None:
     assert (error.detail, error.provider_words) == ("HTTP 400", "Flux capacitor of tenant seven is cold")
 
 
+def test_no_part_of_a_known_key_is_left_where_a_providers_words_are_cut() -> None:
+    error = map_error(
+        400, "word " * 117 + "correct-horse-battery-staple", secrets=("correct-horse-battery-staple",)
+    )
+    assert error.provider_words == "word " * 117 + "[…]"
+
+
 def test_a_known_key_is_redacted_whatever_its_form() -> None:
     assert redact_words("the key hunter2 is wrong", ("hunter2", "")) == "the key […] is wrong"
 

@@ -13,7 +13,7 @@ import pytest
 from agents.background.summarise import Summariser, SummaryResult
 from agents.chat_models.error_mapping import describe_error
 from agents.loop.react import AgentStep, Notice, run_react
-from agents.loop.request import LoopRequest
+from agents.loop.request import LoopRequest, _list_stored
 from memory.budget import TokenBudget
 from memory.summaries.summary_prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens, with_parts
@@ -144,6 +144,12 @@ async def test_the_reminder_names_the_newest_dropped_results_and_how_to_list_the
     gone = 80 - len(kept)
     assert named == [f"{number:03d}" for number in range(gone - 7, gone)]
     assert f"{gone - 7} earlier results are stored, too: reference 'list' lists them all." in reminder.text
+
+
+def test_of_many_stored_results_a_single_line_names_only_how_to_list_them() -> None:
+    results = tuple(ToolResultPart(f"c{n}", "look_up", "", offload_ref=f"ref-{n}") for n in range(3))
+    [line] = _list_stored([with_parts(text_message("tool", ""), results)], 1)
+    assert line.startswith("3 earlier results are stored, too")
 
 
 async def test_the_earlier_reminder_survives_each_compaction_in_the_loop() -> None:

@@ -190,7 +190,7 @@ def test_counted_text_is_not_kept_in_memory() -> None:
     output = OutputText()
     for _ in range(50_000):
         output.add(TextDelta("word "))
-        assert sum(map(len, output._text._pieces)) < COUNTED_CHARS
+        assert sum(map(len, output.text._pieces)) < COUNTED_CHARS
     assert output.count() == pytest.approx(estimate_text("word " * 50_000), rel=0.01)
 
 
@@ -492,8 +492,42 @@ async def test_keys_and_hosts_in_a_providers_error_reach_neither_users_nor_log_n
     _, error = await collect(model, ask_for())
     assert error is not None
     probe = await probe_model(model.endpoint)
-    told = [str(error), error.detail, error.provider_words, probe.sentence, probe.error_detail, caplog.text]
+    told = [str(error), error.detail, error.provider_words, probe.sentence, caplog.text]
     for secret in ("sk-test", "10.1.2.3", "gpu-7"):
         assert not [text for text in told if secret in text]
     assert "is unknown" in caplog.text
     assert "is unknown" not in f"{error} {error.detail}"
+
+
+LONG_KEY = "correct-horse-battery-staple"
+CUT_IN_KEY = "word " * 117 + LONG_KEY
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        fails(400, CUT_IN_KEY),
+        Behaviour(fault="error_chunk", error={"error": {"message": CUT_IN_KEY}}),
+    ],
+)
+async def test_a_key_that_is_cut_with_the_providers_words_reaches_no_log(
+    server: ModelServer, behaviour: Behaviour, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.defaults["chat"] = behaviour
+    model = OpenAIModel(ModelEndpoint("test-model", server.base_url, LONG_KEY))
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    assert "correct" not in error.provider_words + caplog.text
+
+
+async def test_a_key_in_a_page_instead_of_an_answer_reaches_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(STREAM_HEAD + CUT_IN_KEY.removeprefix("word " * 5).encode())
+        writer.close()
+
+    async with serving(answer) as address:
+        _, error = await collect(OpenAIModel(ModelEndpoint("m", address, LONG_KEY)), ask_for())
+    assert error is not None
+    assert "word" in caplog.text
+    assert "correct" not in error.provider_words + caplog.text

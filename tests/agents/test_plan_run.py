@@ -12,7 +12,16 @@ import pytest
 from agents.chat_models.error_mapping import describe_error
 from agents.errors import ModelError
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, dependency_messages, fit_reports
-from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan
+from agents.plan.run import (
+    SHORTER_HISTORY,
+    PlanChanged,
+    PlanDropped,
+    PlanItem,
+    PlanNotice,
+    PlanReady,
+    PlanRequest,
+    run_plan,
+)
 from agents.plan.scheduler import StepFailed
 from agents.plan.steps import DEPENDENCY_CHARS, MAX_ROUNDS, PlanStep
 from agents.types import ToolSpec
@@ -165,6 +174,15 @@ async def test_a_planner_that_overflows_gets_less_history_and_finally_none(
     assert len(notices_in(items)) == 1
     with pytest.raises(type(error)):
         await run_all(Models(plans=[error]), make_request(history=history_of(20)))
+
+
+@pytest.mark.parametrize("plan", [plan_of("a"), '{"steps": []}', "No."])
+async def test_it_is_said_once_and_at_once_that_the_planner_read_only_part_of_the_history(plan: str) -> None:
+    overflow = describe_error("overflow")
+    models = Models(plans=[overflow, plan, overflow, plan], analyses=[UNMET, MET])
+    items = await run_all(models, make_request(history=history_of(20, words=60)))
+    assert items[0] == SHORTER_HISTORY
+    assert items.count(SHORTER_HISTORY) == 1
 
 
 async def test_replanning_ends_after_three_rounds_and_reports_what_is_missing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -63,10 +64,8 @@ async def test_a_probe_reports_the_time_to_the_first_token_and_the_servers_abili
     server.script(says("ready"))
     result = await probe_model(model.endpoint)
     assert result.error_category is None
-    assert (result.answer, result.has_usage, result.context_size) == ("ready", True, 8192)
-    assert result.first_token_s is not None
-    assert result.first_token_s > 0
-    assert "8,192" in result.sentence
+    assert result.listed == ListedModel("test-model", 8192)
+    assert re.search(r"first token after \d+ ms, it counts tokens, its window is 8,192", result.sentence)
 
 
 async def test_a_probe_reports_that_the_server_counts_no_tokens(
@@ -74,7 +73,6 @@ async def test_a_probe_reports_that_the_server_counts_no_tokens(
 ) -> None:
     server.script(says("ready", sends_usage=False))
     result = await probe_model(model.endpoint)
-    assert not result.has_usage
     assert "estimated" in result.sentence
 
 

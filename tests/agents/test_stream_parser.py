@@ -408,3 +408,27 @@ def test_an_endless_stream_without_output_is_a_bad_response(nothing: bytes) -> N
 def test_endless_blank_lines_are_passed_on_as_text() -> None:
     items, _ = read_all(*[delta(content="\n")] * (MAX_BLANK_CHARS + 5))
     assert items == [TextDelta("\n" * MAX_BLANK_CHARS), *[TextDelta("\n")] * 5]
+
+
+KEY = "correct-horse-battery-staple"
+CUT_IN_KEY = "word " * 117 + KEY
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        event({"error": {"message": CUT_IN_KEY}}),
+        event({"object": "error", "message": CUT_IN_KEY}),
+        event({"choices": [{"finish_reason": "error", "error": {"message": CUT_IN_KEY}}]}),
+        json.dumps({"error": CUT_IN_KEY}).encode(),
+        CUT_IN_KEY[25:].encode(),
+    ],
+)
+def test_no_part_of_a_known_key_is_left_in_an_error_of_the_stream(stream: bytes) -> None:
+    parser = StreamParser((KEY,))
+    parser.feed(stream)
+    parser.close()
+    with pytest.raises(ModelError) as raised:
+        parser.read_finish()
+    assert "word" in raised.value.provider_words
+    assert "correct" not in raised.value.provider_words

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +16,8 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
+from chatapp.runs.hook_conditions import measure_turn
+from chatapp.runs.run_context import load_turn_end
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
 from tests.api.running import wait_for_words
@@ -358,6 +362,27 @@ async def test_a_declared_compaction_replaces_automatic_compaction_and_uses_its_
         await talk.ask("Two?")
         assert len([m for m in last_chat(model_server) if m["content"].startswith("Note ")]) == 2
         assert not model_server.requests_of("summary")
+
+
+async def test_a_hook_measures_an_extract_as_it_is_sent(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.defaults["summary"] = fails(401, "Incorrect API key provided.")
+    async with talking(alice_program, long_history(20, padding=100)) as talk:
+        await talk.post("compact")
+        await work()
+        [row] = await talk.compactions()
+        assert row["is_extract"]
+        asked = await talk.ask("And now?")
+        loaded = await in_database(load_turn_end)(UUID(asked["run_id"]))
+        assert loaded is not None
+        measured = await in_database(measure_turn)(loaded)
+        without = replace(loaded, inputs=replace(loaded.inputs, checkpoint=None))
+        others = await in_database(measure_turn)(without)
+    assert "An extract of" in last_chat(model_server)[1]["content"]
+    sent = loaded.assemble().view.summary
+    assert sent is not None
+    assert measured.tokens - others.tokens == sent.tokens
 
 
 async def test_two_turns_pass_between_compactions_of_a_hook(

@@ -92,6 +92,21 @@ async def test_a_request_with_the_profile_is_shown_with_its_source(alice: User) 
         assert [piece["source"] for piece in request["pieces"][:2]] == ["system", "profile"]
 
 
+@on_a_loop
+async def test_a_request_with_an_edited_answer_shows_it_as_history(alice: User) -> None:
+    """The response is validated against its schema, so an unknown source would be a 500."""
+    async with chatting(alice, count=2) as chat:
+        answer = await chat.ask()
+        edited = await chat.program.patch(
+            f"conversations/{chat.conversation}/messages/{answer['message']['id']}", content="Paris."
+        )
+        assert (edited.status_code, edited.json()["kind"]) == (200, "edited")
+        request = await shown(chat, await chat.ask("And after it?"))
+        assert request["verified"]
+        [piece] = [piece for piece in request["pieces"] if piece["message_id"] == edited.json()["id"]]
+        assert (piece["source"], piece["content"]) == ("history", "Paris.")
+
+
 @pytest.mark.mechanism("ours.sent-requests")
 @on_a_loop
 async def test_pieces_deleted_or_forgotten_since_are_marked_in_their_place(alice: User) -> None:

@@ -115,13 +115,13 @@ def test_a_short_span_waits_for_more_messages_unless_none_will_come() -> None:
         if (due := plan_span(PlanInputs(history[:at], checkpoint, DEFAULT_POLICY, SMALLEST)))
     )
     assert later.span_tokens >= 5 * checkpoint.tokens
-    [request] = summary_requests(
+    requests = summary_requests(
         history[: later.last_position + 1],
         previous=summary,
         policy=ContextPolicy(summary_max_tokens=320),
         window=SMALLEST,
     )
-    assert request.count == 1
+    assert len(requests) == 1
 
 
 @pytest.mark.mechanism("ours.short-spans")
@@ -198,7 +198,6 @@ def test_summary_requests_contain_each_message_once_and_fit_the_window() -> None
     history = turns_of(30_000)
     window = TokenBudget(6_000, 1_000, 0)
     requests = summary_requests(history, previous="They met in May.", policy=DEFAULT_POLICY, window=window)
-    assert [each.number for each in requests] == list(range(1, len(requests) + 1))
     read = "\n".join(each.transcript for each in requests)
     for turn in range(len(history) // 2):
         assert read.count(f"Question {turn} ") == 1

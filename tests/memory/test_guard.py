@@ -14,7 +14,7 @@ from memory.summaries.summary import EARLIER_TRUNCATED, summary_message
 from memory.tokens import Calibration, text_message, total_tokens
 from memory.truncate import TRUNCATED
 from memory.types import Message
-from memory.window.guard import Compacted, ContextGuard, Fits, NeedsCompaction
+from memory.window.guard import ContextGuard, Fits, NeedsCompaction
 from memory.window.policy import DEFAULT_POLICY, ContextPolicy
 from tests.memory.histories import (
     budgets,
@@ -29,7 +29,7 @@ from tests.memory.histories import (
     systems,
     user,
 )
-from tests.memory.views import assert_no_orphans
+from tests.memory.views import assert_no_orphans, place_answer
 
 SYSTEM = text_message("system", "You are helpful.")
 SMALL = TokenBudget(8_000, 1_000, 500)
@@ -58,7 +58,7 @@ def compact(guard: ContextGuard, messages: Sequence[Message]) -> NeedsCompaction
 def test_a_request_that_fits_is_returned_unchanged() -> None:
     messages = (SYSTEM, *plain_turns(2), ASKED)
     fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check(messages)
-    assert fits == Fits(messages, total_tokens(messages))
+    assert fits == Fits(messages)
 
 
 @given(first=histories(), more=st.integers(1, 4), policy=policies, budget=budgets(), calibration=calibrations)
@@ -107,54 +107,52 @@ def test_over_budget_the_guard_replaces_the_oldest_messages_by_a_summary() -> No
     messages = [SYSTEM, *plain_turns(3), ASKED, *steps(18)]
     need = compact(guard, messages)
     assert need.to_summarise[0] == messages[1]
-    requests = need.requests(TokenBudget(8_000, 1_000, 500))
-    assert all(total_tokens(each.messages("")) < 6_500 for each in requests)
-    done = guard.apply(need, "Eighteen orders were looked up; the goal is the sum of their prices.")
-    assert not done.fallback_reason
-    assert done.messages[0] == SYSTEM
-    assert "Eighteen orders" in done.messages[1].text
-    assert ASKED in done.messages
-    assert done.tokens_after < done.tokens_before
-    assert isinstance(guard.check(done.messages), Fits)
+    done = place_answer(guard, need, "Eighteen orders were looked up; the goal is the sum of their prices.")
+    assert done[0] == SYSTEM
+    assert "Summary of" in done[1].text
+    assert "Eighteen orders" in done[1].text
+    assert ASKED in done
+    assert total_tokens(done) < total_tokens(messages)
+    assert isinstance(guard.check(done), Fits)
 
 
 def test_the_next_summary_includes_the_previous_one() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     need = compact(guard, [SYSTEM, summary_message("Ada wants the cheapest."), ASKED, *steps(18)])
     assert need.previous == "Ada wants the cheapest."
-    assert "Ada wants the cheapest." in need.requests(TokenBudget())[0].messages(need.previous)[1].text
-    done = guard.apply(need, "Ada wants the cheapest order. A-3 costs $399.")
-    assert sum(each.kind == "summary" for each in done.messages) == 1
+    done = place_answer(guard, need, "Ada wants the cheapest order. A-3 costs $399.")
+    assert sum(each.kind == "summary" for each in done) == 1
 
 
 @pytest.mark.mechanism("ours.extract")
 @pytest.mark.parametrize(
     "answer", ["", "   ", "<html>502 Bad Gateway</html>", "blah " * 9_000, "?!" * 400, "\n\n\n"]
 )
-def test_an_unusable_summary_is_replaced_by_an_extract_with_the_reason(answer: str) -> None:
+def test_an_unusable_summary_is_replaced_by_an_extract(answer: str) -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     need = compact(guard, [SYSTEM, ASKED, *steps(18)])
-    done = guard.apply(need, answer)
-    assert done.fallback_reason
-    assert "A-0 costs $099" in done.messages[1].text
-    assert isinstance(guard.check(done.messages), Fits)
+    done = place_answer(guard, need, answer)
+    assert "An extract of" in done[1].text
+    assert "A-0 costs $099" in done[1].text
+    assert isinstance(guard.check(done), Fits)
 
 
 def test_a_reminder_follows_the_summary_and_is_replaced_by_the_next_one() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     reminder = build_reminder([ToolNote("search", "Looks up orders.")], ["found A-1"])
-    done = guard.apply(compact(guard, [SYSTEM, ASKED, *steps(18)]), "They look up orders.", reminder)
-    assert done.messages[2] is reminder
-    again = guard.apply(compact(guard, [*done.messages, *steps(14)]), "They look up more orders.", reminder)
-    assert sum(each.kind == "reminder" for each in again.messages) == 1
+    done = place_answer(guard, compact(guard, [SYSTEM, ASKED, *steps(18)]), "They look up orders.", reminder)
+    assert done[2] is reminder
+    again = place_answer(guard, compact(guard, [*done, *steps(14)]), "They look up more orders.", reminder)
+    assert sum(each.kind == "reminder" for each in again) == 1
 
 
 def test_a_system_note_of_a_hook_stays_before_the_question() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     note = text_message("system", "Answer in one line.", kind="injected", pinned=True)
-    done = guard.apply(compact(guard, [SYSTEM, *plain_turns(3), note, ASKED, *steps(18)]), "They search.")
-    assert [each.kind for each in done.messages[:4]] == ["message", "summary", "injected", "question"]
-    again = ContextGuard(ContextPolicy(strategy="truncate"), SMALL).check([*done.messages, *steps(14)])
+    need = compact(guard, [SYSTEM, *plain_turns(3), note, ASKED, *steps(18)])
+    done = place_answer(guard, need, "They search.")
+    assert [each.kind for each in done[:4]] == ["message", "summary", "injected", "question"]
+    again = ContextGuard(ContextPolicy(strategy="truncate"), SMALL).check([*done, *steps(14)])
     assert isinstance(again, Fits)
     assert again.messages.index(ASKED) == again.messages.index(note) + 1 > 1
 
@@ -175,16 +173,14 @@ def test_without_summaries_the_guard_truncates_and_leaves_a_mark(policy: Context
     assert isinstance(fits, Fits)
     assert fits.was_truncated
     assert fits.messages[1].text == EARLIER_TRUNCATED
-    assert fits.tokens <= SMALL.input_tokens
+    assert total_tokens(fits.messages) <= SMALL.input_tokens
 
 
 def test_a_pinned_message_sent_during_the_run_is_kept() -> None:
     injected = replace(user("only those above $500"), kind="injected", pinned=True)
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
-    done = guard.apply(
-        compact(guard, [SYSTEM, ASKED, *steps(4), injected, *steps(16)]), "They look up orders."
-    )
-    assert injected in done.messages
+    need = compact(guard, [SYSTEM, ASKED, *steps(4), injected, *steps(16)])
+    assert injected in place_answer(guard, need, "They look up orders.")
 
 
 def test_one_huge_result_is_shortened_instead_of_dropped() -> None:
@@ -233,19 +229,18 @@ def test_every_guarded_request_keeps_the_invariants(
     except ContextError:
         assert calibration.apply(question.tokens) > budget.input_after(calibration.apply(system.tokens))
         return
-    outcome = guard.apply(checked, answer) if isinstance(checked, NeedsCompaction) else checked
-    assert_fits(outcome, system, question, budget, calibration)
-    assert isinstance(guard.check(outcome.messages), Fits), "one compaction is enough"
+    done = checked.messages if isinstance(checked, Fits) else place_answer(guard, checked, answer)
+    assert_fits(done, system, question, budget, calibration)
+    assert isinstance(guard.check(done), Fits), "one compaction is enough"
 
 
 def assert_fits(
-    outcome: Fits | Compacted,
+    messages: Sequence[Message],
     system: Message,
     question: Message,
     budget: TokenBudget,
     calibration: Calibration,
 ) -> None:
-    messages = outcome.messages
     assert messages[0] is system
     assert question in messages
     assert_no_orphans(messages)

@@ -9,7 +9,7 @@ from memory.long_term.profile import LineChange, compare_lines, profile_message
 from memory.tokens import text_message
 from memory.window.guard import ContextGuard, NeedsCompaction
 from memory.window.policy import DEFAULT_POLICY
-from tests.memory.views import NO_SYSTEM, fit
+from tests.memory.views import NO_SYSTEM, fit, place_answer
 
 PROFILE = profile_message("- Lives in Lisbon.", 1_000)
 
@@ -62,8 +62,8 @@ def test_the_guard_does_not_summarise_the_profile():
     need = guard.check([NO_SYSTEM, PROFILE, *steps, text_message("user", "What now?")])
     assert isinstance(need, NeedsCompaction)
     assert PROFILE not in need.to_summarise
-    done = guard.apply(need, "They said words.")
-    assert done.messages[:2] == (NO_SYSTEM, PROFILE)
+    done = place_answer(guard, need, "They said words.")
+    assert done[:2] == (NO_SYSTEM, PROFILE)
 
 
 def test_two_versions_are_compared_line_by_line():

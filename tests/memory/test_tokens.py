@@ -15,7 +15,6 @@ from memory.tokens import (
     Calibration,
     estimate_parts,
     estimate_text,
-    estimate_tools,
 )
 from memory.types import ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -94,10 +93,6 @@ def test_an_image_counts_the_same_with_and_without_its_bytes() -> None:
         ImagePart("f", "image/png", data_url="data:image/png;base64," + "A" * 9_999),
     )
     assert estimate_parts([bare]) == estimate_parts([filled])
-
-
-def test_tool_schemas_are_counted() -> None:
-    assert 15 < estimate_tools('{"name": "search", "parameters": {"type": "object", "properties": {}}}') < 40
 
 
 def test_estimates_are_nearly_additive_so_that_parts_can_be_summed() -> None:

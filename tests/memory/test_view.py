@@ -148,7 +148,6 @@ def test_messages_that_were_not_loaded_are_reported_as_dropped() -> None:
     view = fit(plain_turns(3), budget=WINDOW, left_out=LeftOut(500, 499, 30_000, sample))
     assert view.dropped is not None
     assert (view.dropped.message_count, view.dropped.last_position) == (500, 499)
-    assert view.dropped.tokens == 30_000
     assert view.original_count == 506
     assert view.messages()[1].kind == "summary"
     assert "QX-00017" in view.messages()[1].text

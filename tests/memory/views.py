@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.budget import TokenBudget
+from memory.strategies.protocol import Rejected
 from memory.tokens import UNCALIBRATED, Calibration, text_message
 from memory.types import Checkpoint, Message
+from memory.window.guard import ContextGuard, NeedsCompaction
 from memory.window.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.window.policy import DEFAULT_POLICY, ContextPolicy
 from memory.window.view import View, ViewInputs, fit_view
@@ -41,6 +43,18 @@ def fit(
             profile=profile,
         )
     )
+
+
+def place_answer(
+    guard: ContextGuard, need: NeedsCompaction, answer: str, reminder: Message | None = None
+) -> tuple[Message, ...]:
+    """Return the request with a summariser's answer in place of what left, or an extract if the answer is rejected."""
+    accepted = need.policy.behaviour.accept(
+        answer, source=need.to_summarise, previous=need.previous, form=need.policy.summary_form
+    )
+    if isinstance(accepted, Rejected):
+        return guard.fall_back(need, reminder)
+    return guard.place(need, accepted.text, reminder)
 
 
 def assert_no_orphans(messages: Sequence[Message]) -> None:

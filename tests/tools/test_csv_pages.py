@@ -30,6 +30,12 @@ def test_a_csv_with_carriage_returns_as_line_ends_is_read():
     assert "3,4" in csv_page("a,b\r1,2\r3,4\r", 1)
 
 
+def test_a_csv_without_rows_is_said_to_have_none():
+    assert csv_page("", 1) == "0 rows (page 1 of 1).\n\nrow\n"
+    assert csv_page("a,b\n", 1) == "0 rows (page 1 of 1).\n\nrow,a,b\n"
+    assert csv_page("a,b\n1,2\n", 1).startswith("Rows 1 to 1 of 1 (page 1 of 1).")
+
+
 def test_a_csv_with_one_long_cell_is_read():
     """Exports of notes or logs may exceed 131,072 characters in a cell, the default limit of Python."""
     assert "Ann" in csv_page("name,note\nAnn," + "word " * 30_000 + "\nBob,short\n", 1)

@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 
 from agents.guarded_http import HostRules
 from agents.tools.protocol import Right, Tool, ToolCaller
-from agents.tools.registry import Ports, built_in_tools, by_name
+from agents.tools.registry import built_in_tools, by_name
 from chatapp.accounts.selectors import time_zone_of
 from chatapp.agent_presets.mcp_servers import offered_tools
 from chatapp.agent_presets.models import Agent
@@ -41,14 +41,12 @@ class AllowedHosts:
 
 
 BUILT_IN: Mapping[str, Tool] = built_in_tools(
-    Ports(
-        memory=UserMemory(),
-        conversation=OwnConversation(),
-        files=AttachedFiles(),
-        offloads=OwnOffloads(),
-        web=AllowedHosts(),
-        clock=UserClock(),
-    )
+    memory=UserMemory(),
+    conversation=OwnConversation(),
+    files=AttachedFiles(),
+    offloads=OwnOffloads(),
+    web=AllowedHosts(),
+    clock=UserClock(),
 )
 
 

@@ -227,9 +227,9 @@ def usage_by(
 
 
 def _within(user: User | None, first: date, last: date) -> QuerySet[Usage]:
-    start = datetime.combine(first, time.min, UTC)
-    end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
-    rows = Usage.objects.filter(created_at__gte=start, created_at__lt=end)
+    # The end is the last moment of a day: there is no day after the last one of the calendar.
+    days = (datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC))
+    rows = Usage.objects.filter(created_at__range=days)
     return rows if user is None else rows.filter(user=user)
 
 

@@ -27,7 +27,6 @@ from chatapp.features.importing.selectors import (
     own_conversations,
     own_messages,
     trashed_among,
-    uuid_or_none,
 )
 from chatapp.features.importing.settings import settings_of, take_folders, take_presets
 from chatapp.features.importing.stream import Progress, entries
@@ -44,6 +43,7 @@ from chatapp.features.importing.values import (
 )
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.database.ids import new_id
 from chatapp.operations.database.work_budget import UNBOUNDED, Pace, PacedTransactions
 from chatapp.operations.errors import ServiceError

@@ -13,12 +13,19 @@ from chatapp.operations.errors import NotFound
 Row = TypeVar("Row", bound=models.Model)
 
 
-def parse_id(raw: str | UUID) -> UUID:
-    """Return the id as a UUID. Raise NotFound if it is invalid."""
+def uuid_or_none(raw: str | UUID) -> UUID | None:
+    """Return the id as a UUID; None if it is invalid."""
     try:
         return raw if isinstance(raw, UUID) else UUID(raw)
     except ValueError:
-        raise NotFound() from None
+        return None
+
+
+def parse_id(raw: str | UUID) -> UUID:
+    """Return the id as a UUID. Raise NotFound if it is invalid."""
+    if (parsed := uuid_or_none(raw)) is None:
+        raise NotFound()
+    return parsed
 
 
 def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:

@@ -30,6 +30,8 @@ class FolderColumns(TypedDict, total=False):
 @transaction.atomic
 def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]) -> Folder:
     """Create a folder. Raise Conflict if the user has a folder of that name, or too many folders."""
+    # Lock the user, or two concurrent requests would not count each other.
+    User.objects.select_for_update().get(pk=user.pk)
     if Folder.objects.filter(user=user).count() >= MAX_FOLDERS:
         raise Conflict(f"There may be {MAX_FOLDERS} folders at most.")
     row = _save(Folder(user=user, created_at=now, **columns))

@@ -26,6 +26,8 @@ class PromptColumns(TypedDict, total=False):
 @transaction.atomic
 def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
     """Store a prompt. Raise Conflict if the user has a prompt with this name, or too many."""
+    # Lock the user, or two concurrent requests would not count each other.
+    User.objects.select_for_update().get(pk=user.pk)
     if own_prompts(user).count() >= MAX_PROMPTS:
         raise Conflict(f"There may be {MAX_PROMPTS} prompts at most.")
     row = _save(Prompt(owner=user, **columns))

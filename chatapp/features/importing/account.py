@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from agents.presets.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import HEAD, Progress, open_zip, read_list, unpacking
-from chatapp.features.importing.values import Unreadable, storable
+from chatapp.features.importing.values import Unreadable, canonical_id, storable
 from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
 from memory.bounds import MAX_IMPORTED, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
@@ -42,13 +42,14 @@ MAX_PRESETS = 1_000
 
 _Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(storable)]
 _Text = Annotated[_Longest, Field(min_length=1)]
+_Named = Annotated[Id, AfterValidator(canonical_id)] | None
 _Author = Literal["extraction", "user", "operator"]
 
 
 class Span(StrictTypes):
-    conversation_id: Id | None = None
-    first_message_id: Id | None = None
-    last_message_id: Id | None = None
+    conversation_id: _Named = None
+    first_message_id: _Named = None
+    last_message_id: _Named = None
 
 
 class Source(Span):

@@ -196,9 +196,9 @@ def sweep(now: datetime) -> None:
     give_up_abandoned(now=now)
     for path in folder().glob("*-*-*-*-*"):
         # Other files are not ours to delete.
-        if (import_id := uuid_or_none(path.name)) is None:
+        if (named := uuid_or_none(path.name)) is None:
             continue
         with suppress(FileNotFoundError):  # a worker has just finished with it
             is_old = path.stat().st_mtime < (now - OLD_DRAFT).timestamp()
-            if is_old and not needs_file(import_id):
+            if is_old and not needs_file(named):
                 path.unlink()

@@ -68,7 +68,7 @@ def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UU
 
 
 def own_messages(conversation_id: UUID, message_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return the conversation's messages with these ids, by the id as given."""
+    """Return the conversation's messages with these ids, by `canonical_id`."""
     rows = Message.objects.filter(conversation=conversation_id)
     wanted = [known for each in message_ids if (known := uuid_or_none(each)) is not None]
     found: dict[str, UUID] = {}

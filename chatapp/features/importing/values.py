@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from chatapp.files.models import MAX_FILE_NAME_CHARS
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import TooLarge
 from memory.bounds import MAX_NAME_CHARS, MAX_TITLE_CHARS, was_possible
@@ -139,6 +140,11 @@ def objects(raw: Any) -> Iterator[Mapping[str, Any]]:
 def string(raw: Any) -> str:
     """Return `raw` if it is a string, else an empty string."""
     return raw if isinstance(raw, str) else ""
+
+
+def canonical_id(raw: str) -> str:
+    """Return a UUID in the spelling of our exports, so that equal ids are equal texts; any other id unchanged."""
+    return str(uuid_or_none(raw) or raw)
 
 
 def storable(text: str) -> str:

@@ -207,10 +207,8 @@ def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
     # `last` may be too close to the smallest possible date.
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:
-        details = [{"field": "from", "message": "must not be after `to`, nor more than ten years before it"}]
-        raise InvalidInput(
-            "`from` must not be after `to`, nor more than ten years before it.", details=details
-        )
+        problem = "must not be after `to`, nor more than ten years before it"
+        raise InvalidInput.in_field("from", problem, f"`from` {problem}.")
     return first, last
 
 

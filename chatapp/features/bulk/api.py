@@ -127,7 +127,7 @@ def _archive(user: User, ids: str, format: str) -> IO[bytes]:
     wanted = list(dict.fromkeys(ids.split(",")))
     if len(wanted) > MAX_AT_ONCE:
         message = f"There may be {MAX_AT_ONCE} ids at most."
-        raise InvalidInput(message, details=[{"field": "ids", "message": message}])
+        raise InvalidInput.in_field("ids", message, message)
     # Check all of them before writing anything: the response is the complete archive or 404.
     rows = [accessible_conversation(user, conversation_id) for conversation_id in wanted]
     return write_archive(_files(rows, format))

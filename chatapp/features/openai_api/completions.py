@@ -108,7 +108,7 @@ async def create_completion(
     )
     if named and conversation_id and named != conversation_id:
         sentence = f"Name the conversation once: in `conversation` or in {CONVERSATION_HEADER}."
-        raise InvalidInput(sentence, details=[{"field": "conversation", "message": sentence}])
+        raise InvalidInput.in_field("conversation", sentence, sentence)
     name = named or conversation_id
     if name:
         source = await _turn_source(user, asked, name, idempotency_key)
@@ -197,8 +197,8 @@ def newest_of_user(messages: Sequence[ChatMessage], field: str = "messages") -> 
         elif message.role in ("assistant", "tool"):
             break
     if not newest:
-        details = [{"field": field, "message": "must end with a message of the user"}]
-        raise InvalidInput("In a conversation the last message must be the user's.", details=details)
+        sentence = "In a conversation the last message must be the user's."
+        raise InvalidInput.in_field(field, "must end with a message of the user", sentence)
     return newest
 
 

@@ -126,5 +126,4 @@ async def fetch_image(address: str) -> str:
 
 
 def _unusable(message: str) -> InvalidInput:
-    details = [{"field": "image_url", "message": message}]
-    return InvalidInput(message, code="invalid_image_url", details=details)
+    return InvalidInput.in_field("image_url", message, message, code="invalid_image_url")

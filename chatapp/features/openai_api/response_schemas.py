@@ -312,6 +312,6 @@ def only_messages(items: list[Any]) -> list[MessageItem]:
     """Return the items as messages. Raise InvalidInput if one is not a message."""
     for number, item in enumerate(items):
         if not isinstance(item, MessageItem):
-            details = [{"field": f"items.{number}.type", "message": "must be message"}]
-            raise InvalidInput("Only messages can be added to a conversation.", details=details)
+            sentence = "Only messages can be added to a conversation."
+            raise InvalidInput.in_field(f"items.{number}.type", "must be message", sentence)
     return items

@@ -78,9 +78,7 @@ def begin_turn(
     """Store a message and queue its answer. `conversation` None creates one. Raise Conflict, InvalidInput, TooLarge."""
     now = clock.now()
     if not turn.text.strip() and not turn.images:
-        raise InvalidInput(
-            "The last message has no text and no image.", details=_detail(turn.field, "is empty")
-        )
+        raise InvalidInput.in_field(turn.field, "is empty", "The last message has no text and no image.")
     # Store images outside the transaction below: bytes are written before rows reference them.
     attachment_ids = store_images(user, turn.images, turn.field)
     conversation = conversation or _begun_before(user, turn.client_id)
@@ -153,16 +151,11 @@ def store_images(user: User, data_urls: Sequence[str], field: str) -> list[str]:
     """Store each image once and return the ids. The same image always has the same id. Raise InvalidInput, naming
     `field`."""
     if len(data_urls) > MAX_ATTACHMENTS:
-        raise InvalidInput(
-            f"A message has at most {MAX_ATTACHMENTS} images.", details=_detail(field, "has more images")
-        )
+        sentence = f"A message has at most {MAX_ATTACHMENTS} images."
+        raise InvalidInput.in_field(field, "has more images", sentence)
     stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
     # A repeated request must reference the same files: their ids are part of its hash.
     return list(dict.fromkeys(str(row.pk) for row in stored))
-
-
-def _detail(field: str, problem: str) -> list[dict[str, str]]:
-    return [{"field": field, "message": problem}]
 
 
 class TurnFollower:

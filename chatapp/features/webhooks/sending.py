@@ -55,7 +55,7 @@ async def check_url(url: str) -> str:
         await check_known_addresses(rules, parsed)
     except (ForbiddenHost, httpx2.InvalidURL, ValueError, UnicodeError) as error:
         sentence = str(error) if isinstance(error, ForbiddenHost) else "This is not a valid web address."
-        raise InvalidInput(sentence, details=[{"field": "url", "message": sentence}]) from None
+        raise InvalidInput.in_field("url", sentence, sentence) from None
     return url
 
 

@@ -10,7 +10,9 @@ from uuid import UUID
 from django.conf import settings
 
 from chatapp.accounts.models import User
+from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
+from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.features.openai_api.response_schemas import (
     InputImage,
     InputText,
@@ -31,7 +33,6 @@ MAX_REFERENCES = 1_000
 """Distinct items that one input may reference. Clients reference each earlier answer of a stored conversation."""
 READ_AT_ONCE = 100
 TOO_MUCH = "What the input refers to is larger than this service accepts in one request."
-SPOKEN = ("user", "assistant")
 Said = tuple[str, str, int]
 """(role, text, number of images)"""
 
@@ -131,8 +132,7 @@ def _said(message: ChatMessage) -> Said:
 
 
 def _stored(row: Message) -> Said:
-    texts = [part["text"] for part in row.parts if part["type"] == "text"]
-    return row.role, "\n".join(texts), sum(part["type"] == "image" for part in row.parts)
+    return row.role, text_of(row.parts), sum(part["type"] == "image" for part in row.parts)
 
 
 def _grouped(said: Iterable[Said]) -> list[Said]:

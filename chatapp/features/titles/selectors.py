@@ -35,11 +35,8 @@ class Untitled:
 
 
 def has_fast_models() -> bool:
-    return cached("fast models", _has_fast_models)
-
-
-def _has_fast_models() -> bool:
-    return ModelConfig.objects.filter(enabled=True, fast_model__enabled=True).exists()
+    rows = ModelConfig.objects.filter(enabled=True, fast_model__enabled=True)
+    return cached("fast models", rows.exists)
 
 
 def waiting_titles(now: datetime) -> Sequence[UUID]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -99,6 +99,21 @@ class ReadContext:
             self.left_out["impossible dates"] += 1
             return None
         return moment
+
+    def lost_file(self, name: Any) -> str:
+        """Count a file that cannot be imported, and return the line that takes its place."""
+        self.left_out["images and other files"] += 1
+        return f"[A file that was not imported: {title_of(name) or 'file'}]"
+
+    def message(
+        self, id: str, parent: str | None, role: str, texts: Iterable[str], said_at: Any, model: Any = None
+    ) -> SourceMessage:
+        """Return a message of these texts, without a role if they are empty or too long. `model` wrote an answer."""
+        text = self.text("\n\n".join(filter(str.strip, texts)))
+        if not text:
+            return SourceMessage(id, parent)
+        columns = model_columns(model) if role == "assistant" else {}
+        return SourceMessage(id, parent, role, text, self.moment(said_at), columns)
 
     def text(self, raw: str) -> str | None:
         """Return the text as it is stored; None if it is too long."""

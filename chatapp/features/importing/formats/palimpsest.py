@@ -50,7 +50,6 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         updated_at=reading.moment(item.get("last_activity_at")),
         is_archived=item.get("archived") is True,
         is_pinned=item.get("pinned") is True,
-        left_out=reading.left_out,
         branches=_branches(item.get("branches")),
         compactions=[dict(each) for each in objects(item.get("compactions"))],
         settings={name: item.get(name) for name in SETTINGS},

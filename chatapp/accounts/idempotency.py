@@ -103,8 +103,8 @@ def _located(request: ApiRequest, creation: Creation, values: dict[str, Any], an
 def _asked_by(request: ApiRequest, key: str) -> KeyedRequest:
     """Return the request with its key. Raise InvalidInput for a key that is empty or too long."""
     if not 0 < len(key) <= MAX_ID_CHARS:
-        details = [{"field": HEADER, "message": f"must have 1 to {MAX_ID_CHARS} characters"}]
-        raise InvalidInput("The idempotency key is empty or too long.", details=details)
+        problem = f"must have 1 to {MAX_ID_CHARS} characters"
+        raise InvalidInput.in_field(HEADER, problem, "The idempotency key is empty or too long.")
     # Include method and path, because the same key at another address is another request.
     return KeyedRequest(
         request.auth.user, _hash(f"{request.method} {request.path}\n{key}".encode()), _request_hash(request)

@@ -48,7 +48,10 @@ def load_agents(*, file: AgentFile, now: datetime, tools: Collection[str] = ()) 
     for source, hooks in file.hooks_by_place.items():
         check_hooks(hooks, source, tools)
     with transaction.atomic():
-        store_deployment_hooks(hooks=file.hooks)
+        for hook in file.hooks:
+            # A hook that an operator switched off stays off.
+            declaration: dict[str, Any] = hook.model_dump(mode="json", exclude_none=True)
+            DeploymentHook.objects.update_or_create(hook_id=hook.id, defaults={"declaration": declaration})
         for conversation_id, hooks in file.conversations.items():
             _give_hooks(conversation_id, hooks, now)
         return [_load(profile) for profile in file.agents]
@@ -64,11 +67,13 @@ def _give_hooks(conversation_id: UUID, hooks: Sequence[Hook], now: datetime) -> 
 def _load(profile: AgentProfile) -> LoadedAgent:
     # Load the main model first: if only the Demo model exists, the first one stored becomes the default.
     model = _model_for(profile.brain)
-    summary_model = _model_for(profile.summary_brain) if profile.summary_brain else None
+    summary_model = None
     policy = dict(profile.context_policy)
-    if summary_model is not None:
+    if brain := profile.summary_brain:
+        summary_model = _model_for(brain)
+        settings = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
         policy["summary_model"] = str(summary_model.pk)
-        policy |= _summary_settings(profile.summary_brain)
+        policy |= {name: value for name, value in settings.items() if value is not None}
     values: dict[str, Any] = {
         "model": model,
         "mode": profile.mode,
@@ -90,14 +95,6 @@ def _load(profile: AgentProfile) -> LoadedAgent:
     if profile.mcp_servers is not None:
         agent.mcp_servers.set(_servers(profile.name, profile.mcp_servers))
     return LoadedAgent(agent, is_new, summary_model)
-
-
-def _summary_settings(brain: Brain | None) -> dict[str, float]:
-    """Return the summary model's temperature and timeout as policy fields."""
-    if brain is None:
-        return {}
-    fields = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
@@ -194,30 +191,17 @@ def _check_name_is_free(owner_id: UUID | None, values: AgentValues, itself: Agen
         raise Conflict("There is an agent of this name already.", code="name_taken")
 
 
-def save_agent(*, agent: Agent) -> None:
-    """Store an agent as an operator edited it."""
-    agent.save()
-
-
 def save_deployment_hook(*, hook: DeploymentHook) -> None:
     """Store a checked hook as an operator edited it."""
     hook.hook_id = hook.declaration["id"]
     hook.save()
 
 
-def store_deployment_hooks(*, hooks: Sequence[Hook]) -> None:
-    """Store hooks by id. A hook that an operator switched off stays off."""
-    with transaction.atomic():
-        for hook in hooks:
-            declaration: dict[str, Any] = hook.model_dump(mode="json", exclude_none=True)
-            DeploymentHook.objects.update_or_create(hook_id=hook.id, defaults={"declaration": declaration})
-
-
 LIST_AGAIN_AFTER = timedelta(minutes=10)
 
 
 @transaction.atomic
-def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = None) -> McpServer:
+def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = None) -> None:
     """Store a server as an operator edited it, and list its tools again. `headers`: None keeps the stored ones."""
     if headers is not None:
         server.headers_encrypted = encryption.encrypt(json.dumps(dict(headers)) if headers else "")
@@ -234,7 +218,6 @@ def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = No
     server.save()
     if server.enabled:
         jobs.wake_worker("chatapp.agent_presets.tasks.list_mcp_tools", str(server.pk))
-    return server
 
 
 def claim_listing(*, server_id: UUID, now: datetime) -> bool:

@@ -89,8 +89,7 @@ def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
     try:
         preset = read_preset(body.yaml)
     except PresetError as error:
-        details = [{"field": error.place, "message": error.problem}]
-        raise InvalidInput(f"{error}.", details=details) from None
+        raise InvalidInput.in_field(error.place, error.problem) from None
     return Status(201, _create(request.auth, preset, body.for_everyone, is_import=True))
 
 
@@ -171,12 +170,9 @@ def apply(request: ApiRequest, body: DeploymentIn) -> Any:
             actor_id=request.auth.user.pk,
         )
     except PlaceError as error:
-        details = [{"field": error.place, "message": error.problem}]
-        raise InvalidInput(f"{error}.", details=details) from None
+        raise InvalidInput.in_field(error.place, error.problem) from None
     except YamlError as error:
-        raise InvalidInput(
-            f"The text: {error}.", details=[{"field": "yaml", "message": str(error)}]
-        ) from None
+        raise InvalidInput.in_field("yaml", str(error), f"The text: {error}.") from None
     return deployment_shape(differences, is_dry_run=body.dry_run)
 
 

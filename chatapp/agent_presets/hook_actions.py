@@ -60,19 +60,15 @@ def check_declared(
     Hooks of users may only affect their own conversations: they cannot log or call modules.
     """
     if len({hook.id for hook in hooks}) < len(hooks):
-        raise _invalid("two have the same id")
+        raise InvalidInput.in_field("hooks", "two have the same id")
     if is_operator:
         check_hooks(hooks, "hooks", tools)
     elif any(not isinstance(hook.action, CompactContext | InjectMessage) for hook in hooks):
-        raise _invalid("yours may only compact_context and inject_message")
+        raise InvalidInput.in_field("hooks", "yours may only compact_context and inject_message")
     # YAML can contain characters and numbers that the database cannot store.
     if not is_storable([hook.model_dump() for hook in hooks]):
-        raise _invalid("there is a character or a number in them that cannot be stored")
+        raise InvalidInput.in_field("hooks", "there is a character or a number in them that cannot be stored")
     return write_hooks(hooks)
-
-
-def _invalid(problem: str) -> InvalidInput:
-    return InvalidInput(f"hooks: {problem}.", details=[{"field": "hooks", "message": problem}])
 
 
 def check_hooks(hooks: Sequence[Hook], source: str, tools: Collection[str] = ()) -> None:

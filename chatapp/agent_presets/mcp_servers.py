@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from agents.tools.mcp import McpEndpoint, McpListing, McpProblem, McpTool, list_tools, offer_tools
@@ -14,16 +13,11 @@ from chatapp.agent_presets.models import McpServer
 from chatapp.agent_presets.selectors import listed_facts, waiting_tools
 from chatapp.operations import clock, encryption
 from chatapp.providers.chat_models import ask_in_thread
+from chatapp.providers.model_check import Check
 
 log = logging.getLogger(__name__)
 
 NO_HEADERS = "Its stored headers can no longer be read; an operator has to enter them again."
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCheck:
-    is_working: bool
-    text: str
 
 
 def endpoint_of(server: McpServer) -> McpEndpoint:
@@ -51,19 +45,19 @@ def offered_tools(server: McpServer) -> list[McpTool]:
     return offer_tools(endpoint, chosen, needs_consent=server.needs_consent)
 
 
-def check_server(server: McpServer) -> ServerCheck:
+def check_server(server: McpServer) -> Check:
     """List the server's tools and store the result. Blocks until the server responds or times out."""
     try:
         listing = ask_in_thread(list_tools(endpoint_of(server)))
     except encryption.SecretUnreadable:
-        check = ServerCheck(False, NO_HEADERS)
+        check = Check(False, NO_HEADERS)
     except McpProblem as problem:
-        check = ServerCheck(False, str(problem))
+        check = Check(False, str(problem))
     else:
         record_tools(server=server, tools=listing.tools, now=clock.now())
         # Storing a first list has also approved it.
         server.refresh_from_db(fields=["tools", "approved_tools"])
-        return ServerCheck(True, _describe(listing, waiting_tools(server)))
+        return Check(True, _describe(listing, waiting_tools(server)))
     record_problem(server=server, problem=check.text, now=clock.now())
     return check
 

@@ -16,6 +16,7 @@ from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
 from chatapp.operations.caching.editions import cached
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.errors import NotFound
 
 
@@ -37,27 +38,18 @@ def usable_agent(agent: Agent | None, user_id: UUID) -> Agent | None:
 
 def accessible_agent(user: User, name_or_id: str) -> Agent:
     """Return an agent by id or name, preferring the user's own. Raise NotFound, also for a disabled one."""
-    rows = visible_agents(user).filter(_is_named(name_or_id))
+    # No row has the id None.
+    rows = visible_agents(user).filter(Q(pk=uuid_or_none(name_or_id)) | Q(name=name_or_id))
     agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
     if agent is None:
         raise NotFound("This agent does not exist, or it is switched off.", code="agent_not_found")
     return agent
 
 
-def _is_named(name_or_id: str) -> Q:
-    try:
-        return Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
-    except ValueError:
-        return Q(name=name_or_id)
-
-
 def deployment_hooks() -> list[dict[str, Any]]:
     """Return the declarations of enabled hooks, the oldest first."""
-    return cached("deployment hooks", _enabled_declarations)
-
-
-def _enabled_declarations() -> list[dict[str, Any]]:
-    return list(DeploymentHook.objects.filter(enabled=True).values_list("declaration", flat=True))
+    enabled = DeploymentHook.objects.filter(enabled=True)
+    return cached("deployment hooks", lambda: list(enabled.values_list("declaration", flat=True)))
 
 
 def servers_for_everyone() -> list[McpServer]:

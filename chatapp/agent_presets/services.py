@@ -90,7 +90,7 @@ class _Check:
     def _name(self) -> str:
         name = " ".join(self.preset.name.split())
         if not name:
-            raise _invalid("name", "must not be empty")
+            raise InvalidInput.in_field("name", "must not be empty")
         return name
 
     def _model(self) -> ModelConfig | None:
@@ -135,7 +135,7 @@ class _Check:
                     policy, self.choices.policy_limits(model or default_model(self.owner_id)), "agent"
                 )
         except PolicyError as error:
-            raise _invalid("context_policy", str(error)) from None
+            raise InvalidInput.in_field("context_policy", str(error)) from None
         return policy
 
     def _hooks(self) -> list[dict[str, Any]]:
@@ -145,12 +145,8 @@ class _Check:
 
     def _missing(self, field: str, problem: str) -> None:
         if not self.is_lenient:
-            raise _invalid(field, problem)
+            raise InvalidInput.in_field(field, problem)
         self.notes.append(f"{problem}; it was left out.")
-
-
-def _invalid(field: str, problem: str) -> InvalidInput:
-    return InvalidInput(f"{field}: {problem}.", details=[{"field": field, "message": problem}])
 
 
 def check_preset(
@@ -175,7 +171,7 @@ def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) ->
     try:
         preset = make_preset(content)
     except PresetError as error:
-        raise _invalid(error.place, error.problem) from None
+        raise InvalidInput.in_field(error.place, error.problem) from None
     return _Check(preset, choices, agent.owner_id, agent=agent, wanted=wanted).run().values
 
 
@@ -199,7 +195,7 @@ def preset_of(agent: Agent) -> Preset:
             }
         )
     except PresetError as error:
-        raise _invalid(error.place, error.problem) from None
+        raise InvalidInput.in_field(error.place, error.problem) from None
 
 
 def agent_files(user: User) -> Iterator[ArchiveFile]:

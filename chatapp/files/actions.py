@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -45,6 +45,23 @@ def create_attachment(
     if is_asked_for:
         record_created_id(row.pk)
     return row
+
+
+LINKED_AT_ONCE = 100
+
+
+def link_to_messages(conversation: Conversation, shown: Mapping[int, Collection[UUID]]) -> None:
+    """Link files, each once, to the messages of a new conversation that show them. `shown` is by position."""
+    links = Attachment.messages.through
+    positions = [position for position, ids in shown.items() if ids]
+    for first in range(0, len(positions), LINKED_AT_ONCE):
+        some = positions[first : first + LINKED_AT_ONCE]
+        rows = Message.objects.filter(conversation=conversation, position__in=some)
+        links.objects.bulk_create(
+            links(attachment_id=file_id, message_id=message_id)
+            for message_id, position in rows.values_list("pk", "position")
+            for file_id in shown[position]
+        )
 
 
 MAX_FOLDER_FILES = 50

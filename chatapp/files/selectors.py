@@ -12,7 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Folder
 from chatapp.files.models import Attachment, Offload
-from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.database.access import find_row, parse_id, uuid_or_none
 from chatapp.operations.errors import NotFound
 
 Links = Attachment.messages.through
@@ -44,19 +44,10 @@ def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attach
     return [found[attachment_id] for attachment_id in ids]
 
 
-def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
-    known = []
-    for raw in raw_ids:
-        try:
-            known.append(parse_id(raw))
-        except NotFound:
-            continue
-    return known
-
-
 def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
     """Return attachments by id, without ids that do not exist or belong to another user."""
-    rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
+    ids = [known for raw in raw_ids if (known := uuid_or_none(raw)) is not None]
+    rows = shown_attachments(user_id).filter(pk__in=ids)
     return {str(row.pk): row for row in rows}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 UNEXPECTED = "Something went wrong on our side; it was logged. Please try again."
 """The message of an unexpected exception, whose own text may contain hosts, statements or values."""
@@ -17,6 +17,12 @@ class ServiceError(Exception):
         self.message = message
         self.details = details
         self.code = code or self.code
+
+    @classmethod
+    def in_field(cls, field: str, problem: str, message: str = "", **extra: Any) -> Self:
+        """Return an error that names a field of the request. Without a `message`, its sentence is "field: problem."."""
+        details = [{"field": field, "message": problem}]
+        return cls(message or f"{field}: {problem}.", details=details, **extra)
 
 
 class InvalidInput(ServiceError):

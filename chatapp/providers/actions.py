@@ -18,7 +18,7 @@ from chatapp.operations import clock, encryption
 from chatapp.operations.database.statements import insert_rows
 from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.providers.named_windows import BELIEVED_FOR, CONFIRMATIONS_FOR_ALL, NamedWindow
-from chatapp.providers.selectors import usage_hours
+from chatapp.providers.selectors import has_real_default, usage_hours
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.runs.models import Run, RunStep
 
@@ -64,7 +64,9 @@ def save_model_config(
             config.api_key_encrypted = encryption.encrypt(api_key.strip())
         written = [field.name for field in ModelConfig._meta.fields if not field.primary_key]
         if former and (former.base_url, former.model_id) != (config.base_url, config.model_id):
-            _reset_learned(config)
+            new = ModelConfig()
+            for name in LEARNED:
+                setattr(config, name, getattr(new, name))
         elif former:  # answers write these columns meanwhile, so the loaded values may be stale
             written = [name for name in written if name not in LEARNED]
         if config.is_default:
@@ -79,8 +81,9 @@ def save_model_config(
             written = [*written, "named_window"]
         config.save(update_fields=written if former else None)
         appeared = config.enabled and not (former and former.enabled)
-        if replaces_demo and appeared and config.kind != ModelConfig.Kind.DEMO:
-            _replace_demo_as_default(config)
+        is_real = config.kind != ModelConfig.Kind.DEMO
+        if replaces_demo and appeared and is_real and not has_real_default():
+            _set_default(config)
     return config
 
 
@@ -212,13 +215,12 @@ def _ensure_demo() -> None:
 
 
 def _ensure_from_environment(origin: Origin, wanted: EnvironmentModels, model_id: str) -> ModelConfig | None:
-    row = ModelConfig.objects.filter(origin=origin).first()
+    rows = ModelConfig.objects.filter(origin=origin)
     # A fast model that is the model itself needs no row of its own.
     if not model_id or (origin == Origin.ENVIRONMENT_FAST and model_id == wanted.model):
-        _release(row)
+        rows.update(origin=Origin.OPERATOR)
         return None
-    if row is None:
-        row = _adopt_or_create(origin, wanted.base_url, model_id)
+    row = rows.first() or _adopt_or_create(origin, wanted.base_url, model_id)
     _follow_environment(row, wanted, model_id)
     return row
 
@@ -250,29 +252,10 @@ def key_differs(row: ModelConfig, api_key: str) -> bool:
         return True  # SECRET_KEY has changed, so the key has to be encrypted again
 
 
-def _release(row: ModelConfig | None) -> None:
-    if row is not None:
-        row.origin = Origin.OPERATOR
-        row.save(update_fields=["origin"])
-
-
-def _replace_demo_as_default(config: ModelConfig) -> None:
-    current = ModelConfig.objects.filter(is_default=True).first()
-    if current is None or current.kind == ModelConfig.Kind.DEMO:
-        _set_default(config)
-
-
 def _set_default(config: ModelConfig) -> None:
     ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
     config.is_default = config.enabled = True
     config.save(update_fields=["is_default", "enabled"])
-
-
-def _reset_learned(config: ModelConfig) -> None:
-    config.detected_context_size = config.detected_max_output_tokens = 0
-    config.named_window = {}
-    config.token_ratio, config.token_ratio_samples = 1.0, 0
-    config.test_result, config.tested_at = "", None
 
 
 NUMBER_CHARS = len(" (9999)")
@@ -318,18 +301,7 @@ def sum_up_usage(*, now: datetime) -> None:
     until = (now - COMMITTED_WITHIN).replace(minute=0, second=0, microsecond=0)
     newest = UsageHour.objects.order_by("hour").last()
     since = newest.hour + timedelta(hours=1) if newest else until - SUMMED_BACK
-    UsageHour.objects.bulk_create(
-        (
-            UsageHour(
-                hour=row["hour"],
-                input_tokens=row["total_input"],
-                output_tokens=row["total_output"],
-                cost=row["total_cost"],
-            )
-            for row in usage_hours(since, until)
-        ),
-        ignore_conflicts=True,
-    )
+    UsageHour.objects.bulk_create(usage_hours(since, until), ignore_conflicts=True)
 
 
 def assign_background_calls(run: Run) -> None:

@@ -51,16 +51,13 @@ def _unmetered(config: ModelConfig) -> ChatModel:
     if config.kind == ModelConfig.Kind.DEMO:
         return DemoModel()
     try:
-        return _with_tools(OpenAIModel(endpoint_of(config)), config)
+        model = OpenAIModel(endpoint_of(config))
     except encryption.SecretUnreadable as error:
         raise ModelError(
             "auth",
             "The stored key of this model can no longer be read; an operator has to enter it again.",
             detail=error.message,
         ) from None
-
-
-def _with_tools(model: ChatModel, config: ModelConfig) -> ChatModel:
     match config.tool_calling:
         case ModelConfig.ToolCalling.PROMPTED:
             return PromptedModel(model)

@@ -45,17 +45,14 @@ def offer_ollama(url: str) -> list[ModelConfig]:
 
 
 def detect_sizes(config: ModelConfig) -> None:
-    """Request the endpoint's list of models and store the sizes in it. A failure is only logged."""
+    """Request the endpoint's list of models and store the sizes in it, with the window of an Ollama. A failure is only
+    logged."""
     try:
-        listed = ask_in_thread(list_models(endpoint_of(config)))
+        models = ask_in_thread(list_models(endpoint_of(config)))
     except (ModelError, SecretUnreadable) as error:
         log.info("The address of %s does not list its models: %s", config.name, error)
         return
-    store_listed_sizes(config, next((model for model in listed if model.model_id == config.model_id), None))
-
-
-def store_listed_sizes(config: ModelConfig, listed: ListedModel | None) -> None:
-    """Store the sizes in a listing, with the window of an Ollama."""
+    listed = next((model for model in models if model.model_id == config.model_id), None)
     store_detected_sizes(
         config=config,
         context_size=find_window(config, listed),

@@ -25,7 +25,9 @@ FIRST_TOKEN_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCheck:
+class Check:
+    """The result of a test: of a model, or of a server that offers tools."""
+
     is_working: bool
     text: str
 
@@ -34,7 +36,7 @@ SizesOf = Callable[[ModelConfig], ResolvedBudget]
 """Returns the sizes in effect, or raises PolicyError. A parameter, as policies belong to a package above this one."""
 
 
-def check_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
+def check_model(config: ModelConfig, sizes_of: SizesOf) -> Check:
     """Test a model, store the result and return it. Blocks until the endpoint responds or times out."""
     check = _check(config, sizes_of)
     if check.is_working:
@@ -47,7 +49,7 @@ def check_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
     return check
 
 
-def connect_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
+def connect_model(config: ModelConfig, sizes_of: SizesOf) -> Check:
     """Test a model that is not stored yet, and store it if it responds. Blocks as `check_model` does."""
     check = _check(config, sizes_of)
     if check.is_working:
@@ -65,23 +67,23 @@ def list_offered(config: ModelConfig) -> tuple[list[ListedModel], str]:
     return offered, "" if offered else "The address lists no models: enter the name of one."
 
 
-def _check(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
+def _check(config: ModelConfig, sizes_of: SizesOf) -> Check:
     """Return the result; set the sizes found on `config` without storing them."""
     if config.kind == ModelConfig.Kind.DEMO:
-        return ModelCheck(True, "The Demo model is built in and always answers. It is not a language model.")
+        return Check(True, "The Demo model is built in and always answers. It is not a language model.")
     try:
         endpoint = endpoint_of(config)
     except SecretUnreadable as error:
-        return ModelCheck(False, error.message)
+        return Check(False, error.message)
     # Shorten the timeout, because an operator waits for the result.
     timeout_s = min(endpoint.first_token_timeout_s, FIRST_TOKEN_TIMEOUT_S)
     probe = ask_in_thread(probe_model(replace(endpoint, first_token_timeout_s=timeout_s)))
     if probe.error_category is not None:
-        return ModelCheck(False, _without_key(probe.sentence, endpoint.api_key))
+        return Check(False, _without_key(probe.sentence, endpoint.api_key))
     listed = probe.listed or ListedModel(config.model_id)
     config.detected_context_size = find_window(config, listed) or config.detected_context_size
     config.detected_max_output_tokens = listed.max_output_tokens or config.detected_max_output_tokens
-    return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config, sizes_of)]))
+    return Check(True, " ".join([probe.sentence, *_size_sentences(config, sizes_of)]))
 
 
 def _without_key(text: str, api_key: str) -> str:

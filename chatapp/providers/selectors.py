@@ -19,6 +19,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.operations.caching.editions import cached, cached_for_user
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.database.ids import first_id_at
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.model_facts import find_facts
@@ -104,7 +105,9 @@ def accessible_model(user_id: UUID | None, name_or_id: str | UUID) -> ModelConfi
     """Return a model by id, name, or the endpoint's name for it. Raise NotFound, also if it is disabled or not allowed
     for this user. Without a user, all enabled models are found."""
     models = usable_models(user_id)
-    model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
+    pk, name = uuid_or_none(name_or_id), str(name_or_id)
+    model = models.filter(pk=pk).first() if pk else None
+    model = model or models.filter(name=name).first() or models.filter(model_id=name).first()
     if model is None:
         raise NotFound("This model does not exist, or it is switched off.", code="model_not_found")
     return model
@@ -154,17 +157,6 @@ def _detected_sizes(config: ModelConfig) -> Sizes:
     return Sizes(window, output)
 
 
-def _by_id(models: QuerySet[ModelConfig], raw: str | UUID) -> ModelConfig | None:
-    try:
-        return models.filter(pk=raw if isinstance(raw, UUID) else UUID(raw)).first()
-    except ValueError:
-        return None
-
-
-def _by_name(models: QuerySet[ModelConfig], name: str) -> ModelConfig | None:
-    return models.filter(name=name).first() or models.filter(model_id=name).first()
-
-
 GroupBy = Literal["day", "user", "group", "model", "agent", "purpose", "conversation"]
 
 
@@ -207,10 +199,8 @@ def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
     # `last` may be too close to the smallest possible date.
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:
-        details = [{"field": "from", "message": "must not be after `to`, nor more than ten years before it"}]
-        raise InvalidInput(
-            "`from` must not be after `to`, nor more than ten years before it.", details=details
-        )
+        problem = "must not be after `to`, nor more than ten years before it"
+        raise InvalidInput.in_field("from", problem, f"`from` {problem}.")
     return first, last
 
 
@@ -227,17 +217,17 @@ def usage_by(
 
 
 def _within(user: User | None, first: date, last: date) -> QuerySet[Usage]:
-    start = datetime.combine(first, time.min, UTC)
-    end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
-    rows = Usage.objects.filter(created_at__gte=start, created_at__lt=end)
+    # The end is the last moment of a day: there is no day after the last one of the calendar.
+    days = (datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC))
+    rows = Usage.objects.filter(created_at__range=days)
     return rows if user is None else rows.filter(user=user)
 
 
 STORED_WITHIN = timedelta(hours=3)
 
 
-def usage_hours(since: datetime, until: datetime | None = None) -> list[dict[str, Any]]:
-    """Return the usage of all users for each hour with a model call, summed from the ledger.
+def usage_hours(since: datetime, until: datetime | None = None) -> list[UsageHour]:
+    """Return the usage of all users for each hour with a model call, summed from the ledger, as unsaved rows.
 
     Rows are found by their ids, which are in order of time.
     """
@@ -249,7 +239,15 @@ def usage_hours(since: datetime, until: datetime | None = None) -> list[dict[str
     sums = hours.annotate(
         total_input=Sum("input_tokens"), total_output=Sum("output_tokens"), total_cost=Sum("cost")
     )
-    return [dict(row) for row in sums]
+    return [
+        UsageHour(
+            hour=row["hour"],
+            input_tokens=row["total_input"],
+            output_tokens=row["total_output"],
+            cost=row["total_cost"],
+        )
+        for row in sums
+    ]
 
 
 def usage_by_day(first: date, last: date) -> list[dict[str, Any]]:
@@ -258,25 +256,19 @@ def usage_by_day(first: date, last: date) -> list[dict[str, Any]]:
     Past hours are read from their sums, so that the panel takes the same time with any number of calls.
     """
     start = datetime.combine(first, time.min, UTC)
-    names = ("input_tokens", "output_tokens", "cost")
     summed = UsageHour.objects.order_by("hour")
     newest = summed.last()
     live_from = max(start, newest.hour + timedelta(hours=1)) if newest else start
-    hours = [tuple(row) for row in summed.filter(hour__gte=start).values_list("hour", *names)]
-    hours += [
-        (row["hour"], row["total_input"], row["total_output"], row["total_cost"])
-        for row in usage_hours(live_from)
-    ]
     days: dict[date, dict[str, Any]] = {
         first + timedelta(days=number): {"input_tokens": 0, "output_tokens": 0, "cost": None}
         for number in range((last - first).days + 1)
     }
-    for hour, input_tokens, output_tokens, cost in hours:
-        day = days.get(hour.astimezone(UTC).date())
+    for hour in (*summed.filter(hour__gte=start), *usage_hours(live_from)):
+        day = days.get(hour.hour.astimezone(UTC).date())
         if day is not None:
-            day["input_tokens"] += input_tokens
-            day["output_tokens"] += output_tokens
-            day["cost"] = day["cost"] if cost is None else (day["cost"] or 0) + cost
+            day["input_tokens"] += hour.input_tokens
+            day["output_tokens"] += hour.output_tokens
+            day["cost"] = day["cost"] if hour.cost is None else (day["cost"] or 0) + hour.cost
     return [{"key": day, **sums} for day, sums in days.items()]
 
 

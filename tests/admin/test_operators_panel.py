@@ -152,6 +152,11 @@ def test_numbers_have_thousands_separators(admin_client: Client, alice: User, la
         assert "2494" not in shown
 
 
+def test_usage_can_be_summed_up_to_the_last_day_of_the_calendar(admin_client: Client) -> None:
+    page = admin_client.get("/admin/chatapp/usage/report/?group_by=day&to=9999-12-31")
+    assert page.status_code == 200
+
+
 def test_a_token_is_shown_without_its_secret_and_can_be_deleted(admin_client: Client, alice: User) -> None:
     token, secret = create_token(user=alice, name="ci", scopes=["read"])
     for page in ("", f"{token.pk}/change/"):

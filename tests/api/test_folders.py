@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,15 +15,18 @@ from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.context.tools.registry import BUILT_IN
+from chatapp.conversations.folders.actions import MAX_FOLDERS, create_folder
 from chatapp.conversations.models import Conversation, Folder
 from chatapp.files.actions import delete_unused_attachments
 from chatapp.files.attachments import store_upload
 from chatapp.files.models import Attachment
 from chatapp.forgetting.services import forget_all
 from chatapp.operations import clock
+from chatapp.operations.errors import Conflict
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
+from tests.blocking import beside
 from tests.servers.openai_server import ModelServer
 
 API = "/api/v1"
@@ -155,3 +159,20 @@ async def test_files_of_a_folder_can_be_read_in_its_conversations_only_and_are_n
     assert (await alice_program.delete(address)).status_code == 204
     await sync_to_async(delete_unused_attachments)(Q(pk=plan.pk))
     assert not await Attachment.objects.filter(pk=plan.pk).aexists()
+
+
+@pytest.mark.postgres  # SQLite has one writer at a time
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_requests_cannot_exceed_the_number_of_folders(alice: User) -> None:
+    now = clock.now()
+    Folder.objects.bulk_create(
+        Folder(user=alice, name=str(number), created_at=now) for number in range(MAX_FOLDERS - 1)
+    )
+
+    def create(name: str) -> None:
+        with suppress(Conflict):
+            create_folder(user=alice, name=name, now=now)
+
+    with beside(lambda: create("other"), lambda: create("last")):
+        pass
+    assert Folder.objects.filter(user=alice).count() == MAX_FOLDERS

@@ -30,7 +30,7 @@ def test_messages_of_a_memory_pause_are_never_learned_in_a_fork(alice: User, is_
         update_conversation(user=alice, conversation_id=pk, now=later, memory="on")
     source.refresh_from_db()
     assert was_paused(source, 1)
-    made = fork_conversation(user=alice, source=source, message_id=None, now=later + timedelta(hours=1))
+    made = fork_conversation(user=alice, source_id=source.pk, message_id=None, now=later + timedelta(hours=1))
     fork = Conversation.objects.get(pk=made.pk)
     assert fork.messages.count() == 2
     assert was_paused(fork, 1), "a compaction of the fork would write entries of it"
@@ -41,7 +41,7 @@ def test_a_generated_title_is_forgotten_with_its_messages_in_a_fork(alice: User)
     say(source, "I was told today what it is that my lungs have.", "It can be treated.")
     source.title_made_of = 1  # as `store_title` sets it
     source.save()
-    made = fork_conversation(user=alice, source=source, message_id=None, now=NOW)
+    made = fork_conversation(user=alice, source_id=source.pk, message_id=None, now=NOW)
     for conversation in (source, Conversation.objects.get(pk=made.pk)):
         for message in conversation.messages.order_by("position"):
             forget_message(alice, message.pk, now=NOW)

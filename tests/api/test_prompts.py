@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,11 +13,15 @@ from asgiref.sync import sync_to_async
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.features.prompts.actions import MAX_PROMPTS, create_prompt
 from chatapp.features.prompts.models import Prompt
+from chatapp.features.prompts.selectors import own_prompts
 from chatapp.forgetting.accounts import delete_account
 from chatapp.forgetting.services import forget_all
 from chatapp.operations import clock
+from chatapp.operations.errors import Conflict
 from tests.api.program import Program
+from tests.blocking import beside
 
 API = "/api/v1"
 
@@ -67,6 +72,22 @@ def test_all_users_can_read_but_not_change_prompts_of_operators(
     assert call(alice_client, "GET", f"prompts/{offered.pk}").json()["text"] == "Review this:"
     for method in ("PATCH", "DELETE"):
         assert call(alice_client, method, f"prompts/{offered.pk}").status_code == 404
+
+
+@pytest.mark.postgres  # SQLite has one writer at a time
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_requests_cannot_exceed_the_number_of_prompts(alice: User) -> None:
+    Prompt.objects.bulk_create(
+        Prompt(owner=alice, name=str(number), text="x") for number in range(MAX_PROMPTS - 1)
+    )
+
+    def create(name: str) -> None:
+        with suppress(Conflict):
+            create_prompt(user=alice, name=name, text="x")
+
+    with beside(lambda: create("other"), lambda: create("last")):
+        pass
+    assert own_prompts(alice).count() == MAX_PROMPTS
 
 
 @pytest.mark.parametrize("name", ["", "With Spaces", "/french", "help", "x" * 41, "Ä"])

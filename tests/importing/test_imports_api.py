@@ -21,6 +21,7 @@ from chatapp.features.importing import job
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import waiting_imports
 from chatapp.operations import clock
+from chatapp.operations.database.ids import new_id
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 from tests.importing.exports import chatgpt, claude
@@ -329,6 +330,21 @@ def test_the_sweep_deletes_files_that_no_import_needs(alice: User, alice_client:
         os.utime(path, (long_ago, long_ago))
     job.sweep(clock.now())
     assert [path.name for path in job.folder().iterdir()] == [kept]
+
+
+def test_the_sweep_passes_over_other_files_and_those_deleted_meanwhile(alice_client: Client) -> None:
+    gone = upload(alice_client, chatgpt()).json()["id"]
+    Import.objects.filter(pk=gone).delete()
+    for name in ("a-b-c-d-e", "0-0-0-0-0", "f-f-f-f-f"):
+        (job.folder() / name).touch()
+    deleted = job.folder() / str(new_id())
+    deleted.symlink_to(job.folder() / "nothing")
+    long_ago = (clock.now() - timedelta(hours=1)).timestamp()
+    for path in job.folder().iterdir():
+        os.utime(path, (long_ago, long_ago), follow_symlinks=False)
+    job.sweep(clock.now())
+    left = {path.name for path in job.folder().iterdir()}
+    assert left == {"a-b-c-d-e", "0-0-0-0-0", "f-f-f-f-f", deleted.name}
 
 
 def test_the_api_estimates_the_cost_of_summarising_imports(

@@ -383,6 +383,19 @@ def test_unreadable_entries_are_counted_and_the_rest_is_imported(archive: Path, 
     assert MemoryEntry.objects.get(user=bob).text == good["text"]
 
 
+def test_ids_in_another_spelling_name_the_same_messages(archive: Path, alice: User, bob: User) -> None:
+    with zipfile.ZipFile(archive) as before:
+        rows = json.loads(before.read("memory/entries.json"))
+    names = ("conversation_id", "first_message_id", "last_message_id")
+    spelled = [row | {name: row[name] and row[name].upper() for name in names} for row in rows]
+    path = changed(archive, entries=spelled)
+    take_in(bob, path)
+    assert_equal(export_of(bob, archive.with_name("bob.zip")), archive)
+    MemoryEntry.objects.filter(user=alice).delete()
+    take_in(alice, path)  # into the same conversation
+    assert MemoryEntry.objects.filter(user=alice, author="extraction").exclude(first_message_id=None).exists()
+
+
 @pytest.mark.parametrize("name", ["memory/entries.json", "folders.json", "prompts.json"])
 def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, bob: User, name: str) -> None:
     """Twenty million rows fit the limit in bytes, but reading them takes 1.6 GB and outlasts the worker's lease."""

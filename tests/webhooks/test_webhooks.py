@@ -399,7 +399,7 @@ def test_an_internal_address_is_rejected_on_input(settings: Any, host: str) -> N
 
 def test_a_host_name_that_does_not_resolve_yet_is_accepted(settings: Any) -> None:
     settings.WEBHOOK_HOSTS = ["*"]
-    assert run_apart(sending.check_url("http://hooks.invalid/")) == "http://hooks.invalid/"
+    run_apart(sending.check_url("http://hooks.invalid/"))
 
 
 @pytest.mark.django_db(transaction=True)

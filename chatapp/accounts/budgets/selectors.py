@@ -31,7 +31,7 @@ class Spent:
 
 def spender_of(user_id: UUID) -> Spender:
     """Return the spender of the user's model calls. Read nothing about the user if there are no budgets."""
-    budgets = cached("budgets", _budgets)
+    budgets = cached("budgets", lambda: list(Budget.objects.select_related("group")))
     return Spender(user_id, tuple(_limits(budgets, user_id))) if budgets else Spender(user_id)
 
 
@@ -42,10 +42,6 @@ def spent_by(user_id: UUID, now: datetime) -> list[Spent]:
     rows = BudgetPeriod.objects.in_bulk([limit.period_id(now) for limit in limits]) if limits else {}
     found = ((limit, rows.get(limit.period_id(now))) for limit in limits)
     return [Spent(limit, row.used_tokens if row else 0, row.used_nanos if row else 0) for limit, row in found]
-
-
-def _budgets() -> list[Budget]:
-    return list(Budget.objects.select_related("group"))
 
 
 def _limits(budgets: Iterable[Budget], user_id: UUID) -> Iterable[Limit]:

@@ -19,7 +19,7 @@ from agents.presets.exchange import PresetError, read_preset, write_preset
 from agents.presets.yaml_text import MAX_YAML_CHARS
 from chatapp.accounts.group_access.admin import KeepsRestrictions
 from chatapp.accounts.models import User
-from chatapp.agent_presets.actions import create_agent, save_agent
+from chatapp.agent_presets.actions import create_agent
 from chatapp.agent_presets.admin.hooks import HOOKS_HELP, HooksField, check_hook_field
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.services import CheckedPreset, check_preset, preset_of
@@ -227,9 +227,6 @@ class AgentAdmin(KeepsRestrictions, SentAtOnce):
         response = HttpResponse(exported, content_type="application/yaml; charset=utf-8")
         response["Content-Disposition"] = f'attachment; filename="agent-{agent.pk}.yaml"'
         return response
-
-    def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
-        save_agent(agent=obj)
 
     @admin.display(description=_("In effect"))
     def effective_policy(self, agent: Agent) -> str:

@@ -24,8 +24,9 @@ from chatapp.agent_presets.mcp_servers import check_server
 from chatapp.agent_presets.models import McpServer
 from chatapp.agent_presets.selectors import listing_fingerprint, waiting_tools
 from chatapp.operations.admin.fields import YamlField
-from chatapp.operations.admin.pages import Check, TestedAdmin
+from chatapp.operations.admin.pages import TestedAdmin
 from chatapp.operations.translations import translate_sentence
+from chatapp.providers.model_check import Check
 
 
 class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.contrib.auth.models import Group
@@ -51,6 +51,8 @@ from chatapp.providers.actions import key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
 from memory.errors import PolicyError
 from memory.window.policy import check_written
+
+T = TypeVar("T")
 
 BY_COMMAND = "manage.py apply"
 ENDPOINT = ("model_id", "base_url")
@@ -109,32 +111,11 @@ class _Applied:
         models = _fast_models_first(declared.models)
         hooks = self._checked_hooks(declared.hooks)
         return [
-            _section(
-                "models", [self._model(each, f"models.{at}") for at, each in models], ModelConfig.objects
-            ),
-            _section(
-                "mcp_servers",
-                [self._server(each, f"mcp_servers.{at}") for at, each in enumerate(declared.mcp_servers)],
-                McpServer.objects,
-            ),
-            _section(
-                "agents",
-                [self._agent(each, f"agents.{at}") for at, each in enumerate(declared.agents)],
-                Agent.objects.filter(owner=None),
-            ),
-            _section(
-                "hooks",
-                [
-                    self._hook(each, hook, f"hooks.{at}")
-                    for at, (each, hook) in enumerate(zip(declared.hooks, hooks, strict=True))
-                ],
-                DeploymentHook.objects,
-            ),
-            _section(
-                "groups",
-                [self._group(each, f"groups.{at}") for at, each in enumerate(declared.groups)],
-                Group.objects,
-            ),
+            _section("models", models, self._model, ModelConfig.objects),
+            _section("mcp_servers", enumerate(declared.mcp_servers), self._server, McpServer.objects),
+            _section("agents", enumerate(declared.agents), self._agent, Agent.objects.filter(owner=None)),
+            _section("hooks", enumerate(hooks), self._hook, DeploymentHook.objects),
+            _section("groups", enumerate(declared.groups), self._group, Group.objects),
         ]
 
     def _hides(self, place: str) -> Callable[[str], bool]:
@@ -264,15 +245,18 @@ class _Applied:
 
     # --- hooks and groups --------------------------------------------------------------------------
 
-    def _checked_hooks(self, declared: Sequence[DeclaredHook]) -> list[dict[str, Any]]:
+    def _checked_hooks(self, declared: Sequence[DeclaredHook]) -> list[tuple[DeclaredHook, dict[str, Any]]]:
+        """Return each hook with its stored form. Raise DeploymentProblem."""
         hooks = [Hook.model_validate(each.model_dump(exclude={"enabled"})) for each in declared]
         try:
-            return check_declared(hooks, is_operator=True, tools=self.choices.hook_tool_names())
+            checked = check_declared(hooks, is_operator=True, tools=self.choices.hook_tool_names())
         except ServiceError as error:  # its message begins with the place
             place, _, problem = error.message.partition(": ")
             raise DeploymentProblem(place, problem.rstrip(".")) from None
+        return list(zip(declared, checked, strict=True))
 
-    def _hook(self, declared: DeclaredHook, checked: dict[str, Any], place: str) -> Difference:
+    def _hook(self, hook: tuple[DeclaredHook, dict[str, Any]], place: str) -> Difference:
+        declared, checked = hook
         row = DeploymentHook.objects.filter(hook_id=declared.id).first()
         is_new = row is None
         row = row or DeploymentHook(hook_id=declared.id, declaration={})
@@ -341,6 +325,10 @@ def _headers_of(server: McpServer) -> dict[str, str]:
     return dict(json.loads(stored)) if stored else {}
 
 
-def _section(name: str, things: Sequence[Difference], rows: Any) -> SectionDifference:
+def _section(
+    name: str, declared: Iterable[tuple[int, T]], apply: Callable[[T, str], Difference], rows: Any
+) -> SectionDifference:
+    """Apply each declaration with its place in the section, in the given order."""
+    things = tuple(apply(each, f"{name}.{at}") for at, each in declared)
     known = {thing.name for thing in things}
-    return SectionDifference(name, tuple(things), tuple(sorted({str(row) for row in rows.all()} - known)))
+    return SectionDifference(name, things, tuple(sorted({str(row) for row in rows.all()} - known)))

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Model
 
 MAX_SHOWN_CHARS = 80
+MARKS = {"created": "+", "changed": "~", "unchanged": "="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Difference:
     name: str
     is_new: bool
     changes: tuple[Change, ...]
+
+    @property
+    def state(self) -> str:
+        return "created" if self.is_new else "changed" if self.changes else "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +77,14 @@ def _shown(value: Any) -> str:
 
 
 def describe(differences: Iterable[SectionDifference]) -> list[str]:
-    """Return the lines that an operator reads: `+` is new, `~` changed, `=` unchanged."""
+    """Return the lines that an operator reads."""
     lines = []
     for section in differences:
         if not section.things and not section.left:
             continue
         lines.append(f"{section.section}:")
         for thing in section.things:
-            lines.append(f"  {'+' if thing.is_new else '~' if thing.changes else '='} {thing.name}")
+            lines.append(f"  {MARKS[thing.state]} {thing.name}")
             lines += [f"      {_line(change)}" for change in thing.changes]
         if section.left:
             lines.append(f"  not in the file, left as it is: {', '.join(section.left)}")

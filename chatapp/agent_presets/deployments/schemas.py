@@ -16,8 +16,6 @@ from agents.presets.yaml_text import PlaceError, fill_texts
 from memory.bounds import MAX_POLICY_FIELDS, MAX_RETENTION_DAYS, MAX_TOOLS, Id, Tokens
 from memory.strict_types import StrictTypes
 
-SECRETS = ("api_key", "headers")
-"""Fields whose values are never printed."""
 _VARIABLE = re.compile(r"\$(\$?)\{(\w+)\}")
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Price = Annotated[Decimal, Field(ge=0, max_digits=12, decimal_places=6)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -55,7 +56,7 @@ class DeploymentResult(Shape):
 
 
 def deployment_shape(differences: Sequence[SectionDifference], *, is_dry_run: bool) -> dict[str, Any]:
-    states = [_state(thing) for section in differences for thing in section.things]
+    states = [thing.state for section in differences for thing in section.things]
     return {
         "dry_run": is_dry_run,
         **{state: states.count(state) for state in ("created", "changed", "unchanged")},
@@ -71,11 +72,4 @@ def deployment_shape(differences: Sequence[SectionDifference], *, is_dry_run: bo
 
 
 def _thing(thing: Difference) -> dict[str, Any]:
-    changes = [
-        {"field": change.field, "before": change.before, "after": change.after} for change in thing.changes
-    ]
-    return {"name": thing.name, "state": _state(thing), "changes": changes}
-
-
-def _state(thing: Difference) -> str:
-    return "created" if thing.is_new else "changed" if thing.changes else "unchanged"
+    return {"name": thing.name, "state": thing.state, "changes": [asdict(each) for each in thing.changes]}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.models import Folder
-from chatapp.operations.database.access import find_row
-from chatapp.operations.database.outages import is_deleted_concurrently
+from chatapp.operations.database.access import find_row, save_unique
 from chatapp.operations.errors import Conflict
 
 MAX_FOLDERS = 200
@@ -30,6 +30,8 @@ class FolderColumns(TypedDict, total=False):
 @transaction.atomic
 def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]) -> Folder:
     """Create a folder. Raise Conflict if the user has a folder of that name, or too many folders."""
+    # Lock the user, or two concurrent requests would not count each other.
+    User.objects.select_for_update().get(pk=user.pk)
     if Folder.objects.filter(user=user).count() >= MAX_FOLDERS:
         raise Conflict(f"There may be {MAX_FOLDERS} folders at most.")
     row = _save(Folder(user=user, created_at=now, **columns))
@@ -42,19 +44,11 @@ def update_folder(*, user: User, folder_id: str, **columns: Unpack[FolderColumns
     row = accessible_folder(user, folder_id)
     for name, value in columns.items():
         setattr(row, name, value)
-    return _save(row, list(columns))
+    return _save(row, columns)
 
 
-def _save(row: Folder, columns: list[str] | None = None) -> Folder:
-    try:
-        # A savepoint, because after an error PostgreSQL accepts no more statements in a transaction.
-        with transaction.atomic():
-            row.save(update_fields=columns)
-    except IntegrityError as error:
-        if is_deleted_concurrently(error):  # its agent was deleted
-            raise
-        raise Conflict(f"You have a folder with the name {row.name} already.") from None
-    return row
+def _save(row: Folder, columns: Iterable[str] | None = None) -> Folder:
+    return save_unique(row, columns, f"You have a folder with the name {row.name} already.")
 
 
 @transaction.atomic

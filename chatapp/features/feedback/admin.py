@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
-from django.template.response import TemplateResponse
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from chatapp.features.feedback.models import AnswerFeedback
@@ -25,12 +24,5 @@ class AnswerFeedbackAdmin(ViewOnlyAdmin):
     ordering = ("-given_at",)
     fields = ("given_at", "rating", "reason", "model_name", "agent")
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        response = super().changelist_view(request, extra_context)
-        # Django responds to an invalid filter with a redirect.
-        context = response.context_data if isinstance(response, TemplateResponse) else None
-        if context and "cl" in context:
-            # Apply the filters of the page, so that the sums match the listed rows.
-            rows = context["cl"].queryset
-            context |= {"groups": ratings_by_model_and_agent(rows), "reasons": reasons_of(rows)}
-        return response
+    def sums_of(self, rows: QuerySet[AnswerFeedback]) -> dict[str, Any]:
+        return {"groups": ratings_by_model_and_agent(rows), "reasons": reasons_of(rows)}

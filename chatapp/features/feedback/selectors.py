@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext
@@ -25,21 +25,15 @@ def ratings_in(user: User, conversation_id: str) -> QuerySet[AnswerFeedback]:
     return rows.order_by("-given_at", "pk")[:MOST_SHOWN]
 
 
-class RatingCount(TypedDict):
-    model_name: str
-    agent__name: str
-    good: Any
-    bad: Any
-
-
-def ratings_by_model_and_agent(rows: QuerySet[AnswerFeedback]) -> list[RatingCount]:
-    """Return counts by model and agent, most bad ratings first."""
+def ratings_by_model_and_agent(rows: QuerySet[AnswerFeedback]) -> list[dict[str, Any]]:
+    """Return counts (`model_name`, `agent__name`, `good`, `bad`), most bad ratings first."""
     # Remove the ordering, or its columns would become part of the GROUP BY.
     grouped = rows.order_by().values("model_name", "agent__name")
     counted = grouped.annotate(
         good=Count("pk", filter=Q(rating="good")), bad=Count("pk", filter=Q(rating="bad"))
     )
-    return list(counted.order_by("-bad", "-good", "model_name", "agent__name")[:GROUPS_SHOWN])
+    ordered = counted.order_by("-bad", "-good", "model_name", "agent__name")
+    return [dict(row) for row in ordered[:GROUPS_SHOWN]]
 
 
 def reasons_of(rows: QuerySet[AnswerFeedback]) -> list[tuple[str, int]]:

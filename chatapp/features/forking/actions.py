@@ -18,6 +18,7 @@ from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.selectors.messages import SPOKEN
+from chatapp.files.actions import link_to_messages
 from chatapp.files.models import Attachment
 from chatapp.forgetting.selectors.forgotten import check_nothing_is_being_forgotten
 from chatapp.operations.database.forgetting_counts import (
@@ -28,7 +29,6 @@ from chatapp.operations.database.forgetting_counts import (
 
 SAID = ("text", "image", "file")
 FILES = ("image", "file")
-LINKED_AT_ONCE = 100
 KEPT = [
     "model",
     "agent",
@@ -45,14 +45,16 @@ KEPT = [
 
 
 def fork_conversation(
-    *, user: User, source: Conversation, message_id: str | None, now: datetime
+    *, user: User, source_id: str | UUID, message_id: str | None, now: datetime
 ) -> Conversation:
     """Store a copy of a conversation up to a message, with the same settings, and return it. `message_id` None copies
     all messages shown. Raise NotFound, and ReadForgotten if its user keeps forgetting meanwhile."""
-    return until_nothing_is_forgotten(partial(_copy_conversation, user, source.pk, message_id, now))
+    return until_nothing_is_forgotten(partial(_copy_conversation, user, source_id, message_id, now))
 
 
-def _copy_conversation(user: User, source_id: UUID, message_id: str | None, now: datetime) -> Conversation:
+def _copy_conversation(
+    user: User, source_id: str | UUID, message_id: str | None, now: datetime
+) -> Conversation:
     """Raise ReadForgotten if something was forgotten during the copy."""
     forgetting_keys = accessible_conversation(user, source_id).forgetting_keys
     forgotten_count = read_forgetting_count(forgetting_keys)
@@ -130,15 +132,5 @@ def _link_files(user: User, conversation: Conversation, shown: Sequence[Sequence
         return
     # A file may have been deleted while the messages were copied.
     known = set(Attachment.objects.filter(user=user, pk__in=wanted).values_list("pk", flat=True))
-    links = Attachment.messages.through
     # Positions in the copy start at 0, so they are indexes into `shown`.
-    holding = [position for position, ids in of_position.items() if ids & known]
-    rows = conversation.messages.filter(position__in=holding).values_list("pk", "position")
-    links.objects.bulk_create(
-        (
-            links(attachment_id=file_id, message_id=message_id)
-            for message_id, position in rows
-            for file_id in of_position[position] & known
-        ),
-        batch_size=LINKED_AT_ONCE,
-    )
+    link_to_messages(conversation, {position: ids & known for position, ids in of_position.items()})

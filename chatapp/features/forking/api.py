@@ -41,6 +41,7 @@ def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> 
     """Create a conversation with the messages of this one, up to one of them, and its settings. Tool calls and recalled
     text are not copied."""
     user = request.auth.user
-    source = accessible_conversation(user, conversation_id)
-    made = fork_conversation(user=user, source=source, message_id=wish.message_id, now=clock.now())
+    made = fork_conversation(
+        user=user, source_id=conversation_id, message_id=wish.message_id, now=clock.now()
+    )
     return Status(201, full_conversation(accessible_conversation(user, made.pk)))

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from agents.presets.yaml_text import MAX_YAML_CHARS
 from chatapp.features.importing.stream import HEAD, Progress, open_zip, read_list, unpacking
-from chatapp.features.importing.values import Unreadable, storable
+from chatapp.features.importing.values import Unreadable, canonical_id, storable
 from chatapp.files.actions import MAX_FOLDER_FILES
 from chatapp.files.models import Attachment
 from memory.bounds import MAX_IMPORTED, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number, UtcMoment
@@ -42,13 +42,14 @@ MAX_PRESETS = 1_000
 
 _Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(storable)]
 _Text = Annotated[_Longest, Field(min_length=1)]
+_Named = Annotated[Id, AfterValidator(canonical_id)] | None
 _Author = Literal["extraction", "user", "operator"]
 
 
 class Span(StrictTypes):
-    conversation_id: Id | None = None
-    first_message_id: Id | None = None
-    last_message_id: Id | None = None
+    conversation_id: _Named = None
+    first_message_id: _Named = None
+    last_message_id: _Named = None
 
 
 class Source(Span):
@@ -131,8 +132,17 @@ class Account:
     results: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def said(self, name: str) -> Iterator[dict[str, Any] | None]:
-        """Yield the objects of a JSON file in the archive, like `_listed`."""
-        return _listed(self._zip, name)
+        """Yield the objects listed in a JSON file of the archive, None for each unreadable one. Raise Unreadable."""
+        if name not in self._zip.NameToInfo:
+            return
+        if self._zip.getinfo(name).file_size > MAX_JSON_BYTES:
+            raise Unreadable(f"{name} is too large.")
+        with unpacking(name), self._zip.open(name) as file:
+            for entry in read_list(file, 0, Progress()):
+                # A few kilobytes can unpack to millions of entries, and checking them would outlast the worker's lease.
+                if entry.index >= MAX_ROWS.get(name, MAX_OF_OTHERS):
+                    raise Unreadable(f"{name} has too many rows.")
+                yield entry.value
 
     def read_presets(self, names: Iterable[str]) -> None:
         for name in list(filter(_PRESET.fullmatch, names))[:MAX_PRESETS]:
@@ -171,21 +181,17 @@ def open_account(path: Path) -> Iterator[Account | None]:
 
 
 def _is_ours(archive: ZipFile) -> bool:
-    head = _head(archive)
-    return isinstance(head, dict) and head.get("format") == "palimpsest-account" and head.get("version") == 1
-
-
-def _head(archive: ZipFile) -> Any:
-    """Return the content of account.json; None if it is missing. Raise Unreadable."""
+    """Return whether account.json says that this is our export. Raise Unreadable."""
     if HEAD not in archive.NameToInfo:
-        return None
+        return False
     with unpacking(HEAD), archive.open(HEAD) as file:
         content = file.read(MAX_HEAD_BYTES)
     try:
-        return json.loads(content)
+        head = json.loads(content)
     # The parser raises RecursionError if lists are nested too deeply.
     except (ValueError, RecursionError):
         raise Unreadable(f"{HEAD} cannot be read.") from None
+    return isinstance(head, dict) and head.get("format") == "palimpsest-account" and head.get("version") == 1
 
 
 def _read(archive: ZipFile) -> Account:
@@ -201,20 +207,6 @@ def _read(archive: ZipFile) -> Account:
     account.uploads = {found[1]: name for name in names if (found := _UPLOAD.fullmatch(name))}
     account.results = {(found[1], found[2]): name for name in names if (found := _RESULT.fullmatch(name))}
     return account
-
-
-def _listed(archive: ZipFile, name: str) -> Iterator[dict[str, Any] | None]:
-    """Yield the objects listed in a JSON file of the archive, None for each unreadable one. Raise Unreadable."""
-    if name not in archive.NameToInfo:
-        return
-    if archive.getinfo(name).file_size > MAX_JSON_BYTES:
-        raise Unreadable(f"{name} is too large.")
-    with unpacking(name), archive.open(name) as file:
-        for entry in read_list(file, 0, Progress()):
-            # A few kilobytes can unpack to millions of entries, and checking them would outlast the worker's lease.
-            if entry.index >= MAX_ROWS.get(name, MAX_OF_OTHERS):
-                raise Unreadable(f"{name} has too many rows.")
-            yield entry.value
 
 
 def _all(model: type[Row], name: str, account: Account) -> list[Row]:

@@ -27,14 +27,13 @@ from chatapp.features.importing.selectors import known_conversations
 from chatapp.features.importing.summaries import Summary
 from chatapp.features.importing.tree import BranchedMessages
 from chatapp.features.importing.values import ReadForgottenKeys, SourceConversation
-from chatapp.files.actions import put_into_folder
+from chatapp.files.actions import link_to_messages, put_into_folder
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.database.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.database.statements import insert_rows
 from chatapp.operations.database.work_budget import PacedTransactions
 from chatapp.operations.errors import ReadForgotten
 
-LINKED_AT_ONCE = 100
 MAX_PAUSES = 1_000
 
 
@@ -72,14 +71,15 @@ class Prepared:
             "pinned": source.is_pinned,
             **self.settings,
         }
-        came_from = partial(ImportedConversation, user=user, source_key=self.source_key)
         return NewConversation(
             grown.messages,
             source.title,
             grown.branches,
             columns,
             partial(_finish, user=user, prepared=self),
-            lambda conversation: came_from(conversation=conversation),
+            lambda conversation: ImportedConversation(
+                user=user, source_key=self.source_key, conversation=conversation
+            ),
         )
 
 
@@ -188,18 +188,9 @@ def _link_files(conversation: Conversation, grown: BranchedMessages, files: Mapp
     if not files:
         return
     shown = {
-        position: [part["file_id"] for part in parts if part.get("file_id") in files]
+        # A message may show a file twice, but is linked to it once.
+        position: dict.fromkeys(UUID(part["file_id"]) for part in parts if part.get("file_id") in files)
         for position, message in enumerate(grown.messages)
         if (parts := message.columns.get("parts"))
     }
-    positions = [position for position, ids in shown.items() if ids]
-    links = Attachment.messages.through
-    for first in range(0, len(positions), LINKED_AT_ONCE):
-        some = positions[first : first + LINKED_AT_ONCE]
-        rows = Message.objects.filter(conversation=conversation, position__in=some)
-        links.objects.bulk_create(
-            links(attachment_id=UUID(file_id), message_id=message_id)
-            for message_id, position in rows.values_list("pk", "position")
-            # A message may show a file twice, but is linked to it once.
-            for file_id in dict.fromkeys(shown[position])
-        )
+    link_to_messages(conversation, shown)

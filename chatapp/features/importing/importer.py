@@ -17,17 +17,15 @@ from chatapp.accounts.archive import takers
 from chatapp.accounts.models import User
 from chatapp.features.importing.account import Account, open_account
 from chatapp.features.importing.actions import Prepared, store_sources
-from chatapp.features.importing.files import files_of, with_files
+from chatapp.features.importing.files import Results, files_of, with_files
 from chatapp.features.importing.formats import chatgpt, claude, librechat, open_webui, palimpsest
 from chatapp.features.importing.memory_actions import store_entries, store_profile
-from chatapp.features.importing.offloaded import Results
 from chatapp.features.importing.selectors import (
     known_conversations,
     messages_at,
     own_conversations,
     own_messages,
     trashed_among,
-    uuid_or_none,
 )
 from chatapp.features.importing.settings import settings_of, take_folders, take_presets
 from chatapp.features.importing.stream import Progress, entries
@@ -44,6 +42,7 @@ from chatapp.features.importing.values import (
 )
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.database.ids import new_id
 from chatapp.operations.database.work_budget import UNBOUNDED, Pace, PacedTransactions
 from chatapp.operations.errors import ServiceError
@@ -170,6 +169,7 @@ class _Importing:
         except Unreadable as error:
             self.report.add_problem(index, str(error))
             return
+        source.left_out = reading.left_out
         # System prompts of another program must not instruct models here.
         if read is not palimpsest:
             _quote_instructions(source)
@@ -282,7 +282,7 @@ class _Importing:
 
     def take_memory(self, account: Account) -> None:
         gone, pace = partial(self._gone_entries, account), self.turns.pace
-        entry_ids, _ = store_entries(user=self.user, account=account, now=clock.now(), pace=pace, gone=gone)
+        entry_ids = store_entries(user=self.user, account=account, now=clock.now(), pace=pace, gone=gone)
         if account.profile and not store_profile(
             user=self.user, versions=account.profile, entry_ids=entry_ids, gone=gone
         ):

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from chatapp.features.importing.selectors import forgotten_sources, needs_file, 
 from chatapp.features.importing.stream import Progress
 from chatapp.features.importing.values import Unreadable, title_of
 from chatapp.operations import clock
-from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.database.ids import new_id
 from chatapp.operations.database.threads import OUTAGE_ERRORS
 from chatapp.operations.database.work_budget import Pace, yield_to_answers
@@ -194,6 +195,10 @@ def sweep(now: datetime) -> None:
     delete_old_imports(now=now)
     give_up_abandoned(now=now)
     for path in folder().glob("*-*-*-*-*"):
-        is_old = path.stat().st_mtime < (now - OLD_DRAFT).timestamp()
-        if is_old and not needs_file(parse_id(path.name)):
-            path.unlink(missing_ok=True)
+        # Other files are not ours to delete.
+        if (named := uuid_or_none(path.name)) is None:
+            continue
+        with suppress(FileNotFoundError):  # a worker has just finished with it
+            is_old = path.stat().st_mtime < (now - OLD_DRAFT).timestamp()
+            if is_old and not needs_file(named):
+                path.unlink()

@@ -19,6 +19,7 @@ from chatapp.operations.errors import Conflict, DiskFull, NotFound, TooLarge
 from chatapp.operations.workers.jobs import wake_worker
 
 MAX_UNFINISHED = 3
+WRONG_PART = "This is not the next part of the file. Check `received_bytes` of the import."
 MAX_TURNS_WITHOUT_PROGRESS = 5
 """Turns in a row that ended, e.g. by a crash, before they had stored anything new."""
 FORGOTTEN = "forgotten"
@@ -128,9 +129,7 @@ def note_part(*, row: Import, offset: int, size_bytes: int, now: datetime) -> No
             return
     if not Import.objects.filter(pk=row.pk).exists():
         raise NotFound
-    raise Conflict(
-        "This is not the next part of the file. Check `received_bytes` of the import.", code="wrong_part"
-    )
+    raise Conflict(WRONG_PART, code="wrong_part")
 
 
 def try_import_again(*, row: Import, now: datetime) -> None:

@@ -32,8 +32,8 @@ ReadForgottenEntries = Callable[[], frozenset[str] | None]
 
 def store_entries(
     *, user: User, account: Account, now: datetime, pace: Pace, gone: ReadForgottenEntries
-) -> tuple[dict[str, str], int]:
-    """Store the entries that are not here yet. Return (ids here by ids in the export, number of new entries)."""
+) -> dict[str, str]:
+    """Store the entries that are not here yet. Return the ids here of all, by their ids in the export."""
     known = _known_entries(user)
     ids: dict[str, str] = {}
     missing: list[Entry] = []
@@ -50,7 +50,7 @@ def store_entries(
         return start is None
 
     pace.work(store_some)
-    return ids, len(missing)
+    return ids
 
 
 def _without_forgotten(user_id: UUID, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -104,9 +104,7 @@ def _row(user: User, account: Account, entry: Entry, now: datetime) -> models.Me
     return models.MemoryEntry(
         user=user,
         day=entry.day,
-        conversation_id=account.conversations.get(entry.conversation_id or ""),
-        first_message_id=account.messages.get(entry.first_message_id or ""),
-        last_message_id=account.messages.get(entry.last_message_id or ""),
+        **_span(entry, account),
         text=entry.text,
         author=entry.author,
         revision=entry.revision,
@@ -127,25 +125,18 @@ def _revisions(row: models.MemoryEntry, entry: Entry) -> Iterator[models.EntryRe
 
 def _sources(row: models.MemoryEntry, entry: Entry, account: Account) -> Iterator[models.EntrySource]:
     for source in entry.sources:
-        if (span := _span(source, account)) is not None:
-            conversation_id, first, last = span
-            yield models.EntrySource(
-                entry=row,
-                conversation_id=conversation_id,
-                first_message_id=first,
-                last_message_id=last,
-                created_at=source.created_at,
-            )
+        span = _span(source, account)
+        if None not in span.values():
+            yield models.EntrySource(entry=row, created_at=source.created_at, **span)
 
 
-def _span(span: Span, account: Account) -> tuple[UUID, UUID, UUID] | None:
-    """Return a span with its ids here; None if a part of it is missing."""
-    conversation_id = account.conversations.get(span.conversation_id or "")
-    first = account.messages.get(span.first_message_id or "")
-    last = account.messages.get(span.last_message_id or "")
-    if conversation_id is None or first is None or last is None:
-        return None
-    return conversation_id, first, last
+def _span(span: Span, account: Account) -> dict[str, UUID | None]:
+    """Return the ids here of a span, by column; None for each part that is missing."""
+    return {
+        "conversation_id": account.conversations.get(span.conversation_id or ""),
+        "first_message_id": account.messages.get(span.first_message_id or ""),
+        "last_message_id": account.messages.get(span.last_message_id or ""),
+    }
 
 
 @transaction.atomic

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.dispatch import receiver
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
@@ -21,20 +22,17 @@ from chatapp.forgetting.actions.forget_all import (
 )
 
 
+# At the end again, because another import may have been started meanwhile.
+@receiver([forgetting_everything, everything_forgotten])
 def end_imports(sender: Any, *, user: User, **_: Any) -> None:
     ids = delete_imports(user)
     # If the process dies in between, the sweep deletes the files.
     transaction.on_commit(lambda: job.delete_files(ids))
 
 
+@receiver(conversation_forgotten)
 def pass_conversation_over(sender: Any, *, user: User, conversation: Conversation, **_: Any) -> None:
     came_from = ImportedConversation.objects.filter(conversation=conversation)
     # An export of the user's own account references it by its id.
     own = key_of_id(palimpsest.NAME, str(conversation.pk))
     pass_over(user, [own, *came_from.values_list("source_key", flat=True)])
-
-
-forgetting_everything.connect(end_imports, dispatch_uid="importing.end_imports")
-# Again, because another import may have been started meanwhile.
-everything_forgotten.connect(end_imports, dispatch_uid="importing.end_imports")
-conversation_forgotten.connect(pass_conversation_over, dispatch_uid="importing.pass_conversation_over")

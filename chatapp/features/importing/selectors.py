@@ -17,7 +17,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
 from chatapp.files.models import Attachment
 from chatapp.forgetting.trash.selectors import trash_of
-from chatapp.operations.database.access import find_row
+from chatapp.operations.database.access import find_row, uuid_or_none
 from chatapp.operations.errors import NotFound
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
@@ -68,7 +68,7 @@ def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UU
 
 
 def own_messages(conversation_id: UUID, message_ids: Iterable[str]) -> dict[str, UUID]:
-    """Return the conversation's messages with these ids, by the id as given."""
+    """Return the conversation's messages with these ids, by `canonical_id`."""
     rows = Message.objects.filter(conversation=conversation_id)
     wanted = [known for each in message_ids if (known := uuid_or_none(each)) is not None]
     found: dict[str, UUID] = {}
@@ -87,13 +87,6 @@ def unused_file(user: User, sha256: str, name: str, taken: Iterable[UUID]) -> At
 def known_bytes(sha256: str) -> Attachment | None:
     """Return any user's upload of these bytes. It shows that this service has encoded or read them itself."""
     return Attachment.objects.filter(sha256=sha256).first()
-
-
-def uuid_or_none(raw: str) -> UUID | None:
-    try:
-        return UUID(raw)
-    except ValueError:
-        return None
 
 
 def accessible_import(user: User, import_id: str | UUID) -> Import:

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from chatapp.accounts.models import User
 from chatapp.features.importing import job
-from chatapp.features.importing.job_actions import begin_upload, discard_import, note_part
+from chatapp.features.importing.job_actions import WRONG_PART, begin_upload, discard_import, note_part
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import accessible_import
 from chatapp.features.importing.values import title_of
@@ -52,9 +52,7 @@ def receive_part(*, user: User, import_id: str | UUID, offset: int, read: Callab
     InvalidInput if its size is wrong."""
     row = accessible_import(user, import_id)
     if row.state != Import.State.UPLOADING or row.received_bytes != offset:
-        raise Conflict(
-            "This is not the next part of the file. Check `received_bytes` of the import.", code="wrong_part"
-        )
+        raise Conflict(WRONG_PART, code="wrong_part")
     # Read it only after these checks, so that an invalid part costs no memory.
     part = read()
     if not 0 < len(part) <= min(part_bytes(), row.size_bytes - offset):

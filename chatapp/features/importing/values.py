@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from chatapp.files.models import MAX_FILE_NAME_CHARS
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import TooLarge
 from memory.bounds import MAX_NAME_CHARS, MAX_TITLE_CHARS, was_possible
@@ -99,6 +100,21 @@ class ReadContext:
             return None
         return moment
 
+    def lost_file(self, name: Any) -> str:
+        """Count a file that cannot be imported, and return the line that takes its place."""
+        self.left_out["images and other files"] += 1
+        return f"[A file that was not imported: {title_of(name) or 'file'}]"
+
+    def message(
+        self, id: str, parent: str | None, role: str, texts: Iterable[str], said_at: Any, model: Any = None
+    ) -> SourceMessage:
+        """Return a message of these texts, without a role if they are empty or too long. `model` wrote an answer."""
+        text = self.text("\n\n".join(filter(str.strip, texts)))
+        if not text:
+            return SourceMessage(id, parent)
+        columns = model_columns(model) if role == "assistant" else {}
+        return SourceMessage(id, parent, role, text, self.moment(said_at), columns)
+
     def text(self, raw: str) -> str | None:
         """Return the text as it is stored; None if it is too long."""
         try:
@@ -139,6 +155,11 @@ def objects(raw: Any) -> Iterator[Mapping[str, Any]]:
 def string(raw: Any) -> str:
     """Return `raw` if it is a string, else an empty string."""
     return raw if isinstance(raw, str) else ""
+
+
+def canonical_id(raw: str) -> str:
+    """Return a UUID in the spelling of our exports, so that equal ids are equal texts; any other id unchanged."""
+    return str(uuid_or_none(raw) or raw)
 
 
 def storable(text: str) -> str:

@@ -22,26 +22,18 @@ from memory.long_term.daily import render_day
 
 LISTED = 50
 SHOWN_MESSAGES = 100
-SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A resource of the user."""
-
-    uri: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """Resources of one URI form. `read` takes the user and the variable part of the URI, and returns Markdown."""
+    """Resources of one URI form. `listed` yields (URI, name) of the user's; `read` takes the user and the variable part
+    of the URI, and returns Markdown."""
 
     template: str
     name: str
     description: str
     scopes: frozenset[str]
-    listed: Callable[[User], Iterator[Listed]]
+    listed: Callable[[User], Iterator[tuple[str, str]]]
     read: Callable[[User, str], str]
 
     def named_in(self, uri: str) -> str | None:
@@ -55,17 +47,17 @@ class ResourceKind:
         return "{" in self.template
 
 
-def _profile(user: User) -> Iterator[Listed]:
-    yield Listed(PROFILE_URI, "Profile")
+def _profile(user: User) -> Iterator[tuple[str, str]]:
+    yield PROFILE_URI, "Profile"
 
 
 def _read_profile(user: User, _: str) -> str:
     return profile_of(user.pk).text
 
 
-def _days(user: User) -> Iterator[Listed]:
+def _days(user: User) -> Iterator[tuple[str, str]]:
     for each in list_days(user, limit=LISTED):
-        yield Listed(DAY_URI.format(day=each.day.isoformat()), each.day.isoformat())
+        yield DAY_URI.format(day=each.day.isoformat()), each.day.isoformat()
 
 
 def _read_day(user: User, raw: str) -> str:
@@ -79,17 +71,17 @@ def _read_day(user: User, raw: str) -> str:
     return render_day(day, [daily_entry(row) for row in rows])
 
 
-def _conversations(user: User) -> Iterator[Listed]:
+def _conversations(user: User) -> Iterator[tuple[str, str]]:
     rows, _ = conversation_page(user, query="", archived=False, cursor=None, limit=LISTED)
     for row in rows:
-        yield Listed(CONVERSATION_URI.format(id=row.pk), row.title or "Conversation")
+        yield CONVERSATION_URI.format(id=row.pk), row.title or "Conversation"
 
 
 def _read_conversation(user: User, conversation_id: str) -> str:
     page = message_page(
         user, conversation_id, PageAsked(before=None, after=None, around=None, limit=SHOWN_MESSAGES)
     )
-    texts = [f"## {SPEAKERS[each['role']]}\n\n{_text(each['content'])}\n" for each in page["items"]]
+    texts = [f"## {each['role'].capitalize()}\n\n{_text(each['content'])}\n" for each in page["items"]]
     cut = f"(The newest {SHOWN_MESSAGES} messages; conversation_read has the older ones.)\n\n"
     return (cut if page["next_cursor"] else "") + "\n".join(texts)
 

@@ -81,10 +81,10 @@ async def list_resources(context: Context, params: Paging) -> types.ListResource
 
     def find() -> list[types.Resource]:
         return [
-            types.Resource(uri=each.uri, name=each.name, mime_type=MARKDOWN)
+            types.Resource(uri=uri, name=name, mime_type=MARKDOWN)
             for kind in KINDS
             if kind.scopes & caller.scopes
-            for each in kind.listed(caller.user)
+            for uri, name in kind.listed(caller.user)
         ]
 
     return types.ListResourcesResult(resources=await retry_on_outage(find)())

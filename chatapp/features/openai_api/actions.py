@@ -25,7 +25,7 @@ from chatapp.files.selectors import accessible_attachments
 from chatapp.operations.database.text import normalize_text
 from chatapp.operations.workers import jobs
 from chatapp.realtime import event_log
-from chatapp.runs.actions.sending import message_parts, refuse_while_running
+from chatapp.runs.actions.sending import leaf_of, message_parts, refuse_while_running
 from chatapp.runs.models import Run
 from memory.bounds import MAX_CHARS
 
@@ -63,8 +63,7 @@ def _branch_behind(user: User, conversation: Conversation, message_id: str | Non
     if message_id is None:
         return conversation.branch
     message = accessible_message(user, conversation.pk, message_id)
-    last = visible_messages(conversation.branch).order_by("-position").first()
-    if message == last:
+    if message == leaf_of(conversation):
         return conversation.branch
     return Branch(conversation=conversation, lineage=lineage_below(message))
 
@@ -130,14 +129,13 @@ def _append(
 ) -> Message:
     """Append a message at the end of the branch shown. `conversation` must be locked."""
     assert conversation.branch is not None
-    last = visible_messages(conversation.branch).order_by("-position").first()
     row = append_message(
         conversation,
         branch=conversation.branch,
         role=role,
         parts=parts,
         now=now,
-        parent=last,
+        parent=leaf_of(conversation),
         pinned=pinned,
     )
     created = MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(row))

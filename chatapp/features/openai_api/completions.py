@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -35,7 +36,7 @@ from chatapp.context.policies import rules_for
 from chatapp.features.openai_api.calling import ModelCall
 from chatapp.features.openai_api.errors import Unsupported
 from chatapp.features.openai_api.reading import inline_images, model_messages
-from chatapp.features.openai_api.schemas import ChatCompletion, ChatMessage, has_format
+from chatapp.features.openai_api.schemas import ChatCompletion, has_format
 from chatapp.features.openai_api.streams import (
     DONE,
     Items,
@@ -46,11 +47,14 @@ from chatapp.features.openai_api.streams import (
 )
 from chatapp.features.openai_api.turns import (
     NEW,
+    NO_FORMATS_OF_CLIENTS,
+    NO_TOOLS_OF_CLIENTS,
     NewTurn,
     TurnFollower,
     begin_turn,
     conversation_name,
     named_conversation,
+    new_turn,
 )
 from chatapp.operations.errors import InvalidInput, ServiceError
 from chatapp.providers.models import ModelConfig
@@ -60,12 +64,6 @@ from chatapp.runs.actions.sending import Receipt
 router = Router()
 
 CONVERSATION_HEADER = "X-Conversation-Id"
-NO_TOOLS_OF_CLIENTS = (
-    "In a conversation that the server keeps, its own tools are used; a client's are for calls without one."
-)
-NO_FORMATS_OF_CLIENTS = (
-    "In a conversation that the server keeps, answers are text; a format is for calls without one."
-)
 REASONS: Mapping[FinishReason, str] = {
     "stop": "stop",
     "length": "length",
@@ -101,14 +99,10 @@ async def create_completion(
     """
     user = request.auth.user
     await check_message_rate(user.pk, client_address(request))
-    named = (
-        asked.conversation
-        if isinstance(asked.conversation, str)
-        else asked.conversation and asked.conversation.id
-    )
+    named = asked.conversation_name
     if named and conversation_id and named != conversation_id:
         sentence = f"Name the conversation once: in `conversation` or in {CONVERSATION_HEADER}."
-        raise InvalidInput(sentence, details=[{"field": "conversation", "message": sentence}])
+        raise InvalidInput.in_field("conversation", sentence, sentence)
     name = named or conversation_id
     if name:
         source = await _turn_source(user, asked, name, idempotency_key)
@@ -134,24 +128,16 @@ async def create_completion(
 async def _call_source(user: User, asked: ChatCompletion) -> Source:
     addresses = [address for message in asked.messages for address in message.image_addresses]
     images = await inline_images(addresses)
-    config, request = await sync_to_async(_model_request)(user, asked, images)
-    return Source(ModelCall(user, config, request).items(), config.name)
-
-
-def _model_request(
-    user: User, asked: ChatCompletion, images: Mapping[str, str]
-) -> tuple[ModelConfig, ModelRequest]:
-    return model_request(
-        user,
-        asked.model,
-        ModelRequest(
-            messages=model_messages(asked.messages, images),
-            max_output_tokens=asked.limit_tokens,
-            tools=asked.specs,
-            temperature=asked.temperature,
-            options=asked.options(),
-        ),
+    request = ModelRequest(
+        # Convert in a thread, because there may be thousands of messages.
+        messages=await asyncio.to_thread(model_messages, asked.messages, images),
+        max_output_tokens=asked.limit_tokens,
+        tools=asked.specs,
+        temperature=asked.temperature,
+        options=asked.options(),
     )
+    config, request = await sync_to_async(model_request)(user, asked.model, request)
+    return Source(ModelCall(user, config, request).items(), config.name)
 
 
 def model_request(user: User, model: str | None, request: ModelRequest) -> tuple[ModelConfig, ModelRequest]:
@@ -159,7 +145,7 @@ def model_request(user: User, model: str | None, request: ModelRequest) -> tuple
     config = accessible_model(user.pk, model) if model else default_model(user.pk)
     most = rules_for(config).budget.output_for(count_request(request))
     limit = min(request.max_output_tokens or most, most)
-    return config, ModelRequest(request.messages, limit, request.tools, request.temperature, request.options)
+    return config, replace(request, max_output_tokens=limit)
 
 
 async def _turn_source(user: User, asked: ChatCompletion, name: str, key: str | None) -> Source:
@@ -167,15 +153,7 @@ async def _turn_source(user: User, asked: ChatCompletion, name: str, key: str | 
         raise Unsupported("tools", NO_TOOLS_OF_CLIENTS)
     if has_format(asked.response_format):
         raise Unsupported("response_format", NO_FORMATS_OF_CLIENTS)
-    newest = newest_of_user(asked.messages)
-    addresses = [address for message in newest for address in message.image_addresses]
-    images = await inline_images(addresses)
-    turn = NewTurn(
-        text="\n".join(text for message in newest for text in message.texts),
-        images=[images[address] for address in addresses],
-        instructions=_instructions(asked.messages),
-        client_id=key,
-    )
+    turn = await new_turn(asked.messages, key)
     receipt, model_name = await sync_to_async(_begin)(user, name, asked.model, turn)
     return Source(TurnFollower(user, receipt).items(), model_name, receipt.conversation_id)
 
@@ -185,26 +163,6 @@ def _begin(user: User, name: str, model: str | None, turn: NewTurn) -> tuple[Rec
     config = accessible_model(user.pk, model) if model else None
     answering = config or (model_of(conversation) if conversation else default_model(user.pk))
     return begin_turn(user, conversation, turn, config), answering.name
-
-
-def newest_of_user(messages: Sequence[ChatMessage], field: str = "messages") -> list[ChatMessage]:
-    """Return the user's messages after the last answer. Raise InvalidInput, naming `field`, if there are none."""
-    newest: list[ChatMessage] = []
-    for message in reversed(messages):
-        # Skip system messages between questions: `_instructions` collects them.
-        if message.role == "user":
-            newest.insert(0, message)
-        elif message.role in ("assistant", "tool"):
-            break
-    if not newest:
-        details = [{"field": field, "message": "must end with a message of the user"}]
-        raise InvalidInput("In a conversation the last message must be the user's.", details=details)
-    return newest
-
-
-def _instructions(messages: Sequence[ChatMessage]) -> str:
-    found = [message for message in messages if message.role in ("system", "developer")]
-    return "\n\n".join(text for message in found for text in message.texts).strip()
 
 
 @dataclass(slots=True)

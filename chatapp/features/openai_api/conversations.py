@@ -14,7 +14,7 @@ from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
 from chatapp.features.openai_api.actions import NewItem, add_items, begin_conversation, set_metadata
-from chatapp.features.openai_api.reading import ROLES, inline_images
+from chatapp.features.openai_api.reading import inline_images
 from chatapp.features.openai_api.response_schemas import (
     ConversationUpdate,
     MessageItem,
@@ -67,7 +67,7 @@ def _create(
 def _new_items(user: User, messages: Sequence[ChatMessage], images: Images) -> list[NewItem]:
     return [
         NewItem(
-            ROLES[message.role],
+            message.stored_role,
             "\n".join(message.texts),
             store_images(user, [images[address] for address in message.image_addresses], "items"),
         )

@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 
-from agents.errors import ModelError, ModelErrorCategory
+from agents.errors import ModelError
 from chatapp.accounts.budgets.values import seconds_to_reset
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
 from chatapp.operations.http.errors import error_response
 
-STATUS_OF_MODEL_ERROR: dict[ModelErrorCategory, int] = {
+STATUS_OF_CATEGORY = {
     "overflow": 400,
     "bad_request": 400,
     "content_filter": 400,
@@ -26,6 +26,8 @@ STATUS_OF_MODEL_ERROR: dict[ModelErrorCategory, int] = {
     "budget": 429,
     "timeout": 504,
     "stalled": 504,
+    "too_large": 400,  # no model was called
+    "interrupted": 503,  # the process that wrote the answer ended; no provider failed
 }
 """All other categories are failures between this service and the provider: 502."""
 # Codes that OpenAI's clients know. All other codes are our own.
@@ -63,15 +65,12 @@ class RunFailed(ServiceError):
     def __init__(self, category: str, message: str, detail: str = "") -> None:
         super().__init__(message, code=category)
         self.detail = detail
-        # The process that wrote the answer ended; no provider failed.
-        self.status = 503 if category == "interrupted" else status_of(category)
+        self.status = status_of(category)
 
 
 def status_of(category: str) -> int:
     """Return the HTTP status of a failed model call."""
-    if category == "too_large":  # no model was called
-        return 400
-    return next((status for name, status in STATUS_OF_MODEL_ERROR.items() if name == category), 502)
+    return STATUS_OF_CATEGORY.get(category, 502)
 
 
 def register_model_errors(api: NinjaAPI) -> None:

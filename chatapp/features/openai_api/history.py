@@ -10,7 +10,9 @@ from uuid import UUID
 from django.conf import settings
 
 from chatapp.accounts.models import User
+from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
+from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.features.openai_api.response_schemas import (
     InputImage,
     InputText,
@@ -31,7 +33,6 @@ MAX_REFERENCES = 1_000
 """Distinct items that one input may reference. Clients reference each earlier answer of a stored conversation."""
 READ_AT_ONCE = 100
 TOO_MUCH = "What the input refers to is larger than this service accepts in one request."
-SPOKEN = ("user", "assistant")
 Said = tuple[str, str, int]
 """(role, text, number of images)"""
 
@@ -42,7 +43,8 @@ def with_items(user: User, asked: NewResponse) -> NewResponse:
     if not times:
         return asked
     if len(times) > MAX_REFERENCES:
-        raise _too_large(f"An input refers to at most {MAX_REFERENCES:,} items.")
+        sentence = f"An input refers to at most {MAX_REFERENCES:,} items."
+        raise TooLarge.in_field("input", sentence, sentence)
     stored = _stored_items(user, times)
     items = [stored[item.id] if isinstance(item, ItemReference) else item for item in asked.items]
     return asked.model_copy(update={"input": items})
@@ -60,7 +62,7 @@ def _stored_items(user: User, times: Mapping[str, int]) -> dict[str, MessageItem
     for row in own_messages(user, times_of).iterator(chunk_size=READ_AT_ONCE):
         room -= times_of[row.pk] * sum(len(part["text"]) for part in row.parts if part["type"] == "text")
         if room < 0:
-            raise _too_large(TOO_MUCH)
+            raise TooLarge.in_field("input", TOO_MUCH, TOO_MUCH)
         rows[row.pk] = row
     shown = Counter[str]()
     for pk, row in rows.items():
@@ -69,7 +71,7 @@ def _stored_items(user: User, times: Mapping[str, int]) -> dict[str, MessageItem
     for file_id, file in attachments_by_id(user.pk, shown).items():
         room -= shown[file_id] * file.size_bytes * 4 // 3  # as base64
     if room < 0:
-        raise _too_large(TOO_MUCH)
+        raise TooLarge.in_field("input", TOO_MUCH, TOO_MUCH)
     images = data_urls_of(user.pk, shown)
     return {name: _item(name, rows.get(pk), images) for name, pk in ids.items()}
 
@@ -101,11 +103,7 @@ def _item(name: str, row: Message | None, images: Mapping[str, str]) -> MessageI
 
 def _not_found(name: str) -> NotFound:
     message = f"Item with id '{name}' not found. Items are kept by responses that are stored."
-    return NotFound(message, details=[{"field": "input", "message": message}])
-
-
-def _too_large(message: str) -> TooLarge:
-    return TooLarge(message, details=[{"field": "input", "message": message}])
+    return NotFound.in_field("input", message, message)
 
 
 def continued_answer(user: User, asked: NewResponse) -> Message | None:
@@ -134,8 +132,7 @@ def _said(message: ChatMessage) -> Said:
 
 
 def _stored(row: Message) -> Said:
-    texts = [part["text"] for part in row.parts if part["type"] == "text"]
-    return row.role, "\n".join(texts), sum(part["type"] == "image" for part in row.parts)
+    return row.role, text_of(row.parts), sum(part["type"] == "image" for part in row.parts)
 
 
 def _grouped(said: Iterable[Said]) -> list[Said]:

@@ -15,19 +15,12 @@ from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import InvalidInput
 from memory.bounds import MAX_ATTACHMENTS
 from memory.tokens import estimate_parts
-from memory.types import ImagePart, Message, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 IMAGE_TIMEOUT_S = 20.0
 PIECE_CHARS = 2**19
 """Base64 characters decoded at a time, in about 2 ms. Must be a multiple of 4."""
-ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-}
 
 
 def model_messages(sent: Sequence[ChatMessage], images: Mapping[str, str]) -> tuple[Message, ...]:
@@ -50,7 +43,7 @@ def _message(sent: ChatMessage, images: Mapping[str, str], names: Mapping[str, s
             ToolCallPart(call.id, call.function.name, call.function.arguments)
             for call in sent.tool_calls or ()
         ]
-    return Message(ROLES[sent.role], tuple(parts), estimate_parts(parts))
+    return Message(sent.stored_role, tuple(parts), estimate_parts(parts))
 
 
 def _content_parts(sent: ChatMessage, images: Mapping[str, str]) -> list[Part]:
@@ -126,5 +119,4 @@ async def fetch_image(address: str) -> str:
 
 
 def _unusable(message: str) -> InvalidInput:
-    details = [{"field": "image_url", "message": message}]
-    return InvalidInput(message, code="invalid_image_url", details=details)
+    return InvalidInput.in_field("image_url", message, message, code="invalid_image_url")

@@ -7,15 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from agents.types import ToolSpec
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.features.openai_api.schemas import (
     MAX_MESSAGES,
+    AnswerRequest,
     AnswerTokens,
     CalledFunction,
     CalledTool,
     ChatMessage,
-    ConversationRef,
     FunctionIn,
     ImageAddress,
     ImageContent,
@@ -24,13 +23,12 @@ from chatapp.features.openai_api.schemas import (
     Metadata,
     OnlyFunctions,
     RefusalContent,
-    Share,
     TextContent,
     has_format,
 )
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.schemas import Body
-from memory.bounds import MAX_CHARS, MAX_PARTS, MAX_TOOLS, Id, Temperature
+from memory.bounds import MAX_CHARS, MAX_PARTS, MAX_TOOLS, Id
 
 MAX_NEW_ITEMS = 20
 
@@ -164,9 +162,6 @@ class ToolOfResponse(FunctionIn):
     type: Literal["function"]
     defer_loading: bool | None = None
 
-    def spec(self) -> ToolSpec:
-        return ToolSpec(self.name, self.description or "", self.parameters or {}, self.strict)
-
 
 class TextFormat(Body):
     format: JsonObject | None = None
@@ -179,40 +174,22 @@ class Reasoning(Body):
     generate_summary: Label | None = None
 
 
-class NewResponse(Body):
+class NewResponse(AnswerRequest):
     """A request of `POST /v1/responses`."""
 
     input: MessageText | Annotated[list[InputItem], Field(min_length=1, max_length=MAX_MESSAGES)]
-    model: Id | None = None
     instructions: MessageText | None = None
-    conversation: Id | ConversationRef | None = None
     previous_response_id: Id | None = None
-    stream: bool | None = None
     stream_options: JsonObject | None = None
-    store: bool | None = None
-    metadata: Metadata | None = None
     max_output_tokens: AnswerTokens | None = None
-    temperature: Temperature | None = None
-    top_p: Share | None = None
     tools: Annotated[list[Annotated[ToolOfResponse, OnlyFunctions]], Field(max_length=MAX_TOOLS)] | None = (
         None
     )
-    tool_choice: Label | JsonObject | None = None
-    parallel_tool_calls: bool | None = None
     text: TextFormat | None = None
     reasoning: Reasoning | None = None
     truncation: Literal["auto", "disabled"] | None = None
     include: Annotated[list[Label], Field(max_length=MAX_PARTS)] | None = None
     background: Literal[False] | None = None
-    user: Label | None = None
-    safety_identifier: Label | None = None
-    prompt_cache_key: Label | None = None
-    prompt_cache_retention: Label | None = None
-    service_tier: Label | None = None
-
-    @property
-    def conversation_name(self) -> str | None:
-        return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
 
     @property
     def names_place(self) -> bool:
@@ -312,6 +289,6 @@ def only_messages(items: list[Any]) -> list[MessageItem]:
     """Return the items as messages. Raise InvalidInput if one is not a message."""
     for number, item in enumerate(items):
         if not isinstance(item, MessageItem):
-            details = [{"field": f"items.{number}.type", "message": "must be message"}]
-            raise InvalidInput("Only messages can be added to a conversation.", details=details)
+            sentence = "Only messages can be added to a conversation."
+            raise InvalidInput.in_field(f"items.{number}.type", "must be message", sentence)
     return items

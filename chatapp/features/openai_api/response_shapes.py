@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -64,9 +64,6 @@ class ResponseHead:
     previous: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
-
-    def with_asked(self, **asked: Any) -> ResponseHead:
-        return replace(self, asked={**self.asked, **asked})
 
 
 def response_shape(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,21 +15,18 @@ from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from ninja.params.functions import Header
 
-from agents.types import Finished, ModelRequest, TokenUsage
+from agents.types import Finished, ModelRequest
 from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Message
+from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.features.openai_api.actions import delete_response, store_response
 from chatapp.features.openai_api.calling import ModelCall
-from chatapp.features.openai_api.completions import (
-    NO_FORMATS_OF_CLIENTS,
-    NO_TOOLS_OF_CLIENTS,
-    model_request,
-    newest_of_user,
-)
+from chatapp.features.openai_api.completions import model_request
 from chatapp.features.openai_api.errors import Unsupported
-from chatapp.features.openai_api.history import SPOKEN, continued_answer, with_items
+from chatapp.features.openai_api.history import continued_answer, with_items
 from chatapp.features.openai_api.models import StoredResponse
 from chatapp.features.openai_api.reading import inline_images, model_messages
 from chatapp.features.openai_api.response_schemas import NewResponse
@@ -47,7 +44,16 @@ from chatapp.features.openai_api.response_stream import ResponseWriter, response
 from chatapp.features.openai_api.schemas import ChatMessage, Label, Order, PageSize
 from chatapp.features.openai_api.selectors import accessible_response
 from chatapp.features.openai_api.streams import Items, after_first_item, event_stream
-from chatapp.features.openai_api.turns import NewTurn, TurnFollower, begin_turn, named_conversation
+from chatapp.features.openai_api.turns import (
+    NO_FORMATS_OF_CLIENTS,
+    NO_TOOLS_OF_CLIENTS,
+    NewTurn,
+    TurnFollower,
+    begin_turn,
+    named_conversation,
+    new_turn,
+    usage_of,
+)
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
@@ -128,7 +134,7 @@ async def _call_source(user: User, asked: NewResponse) -> Source:
     messages = await asyncio.to_thread(asked.chat_messages)
     if asked.instructions:
         messages.insert(0, ChatMessage(role="system", content=asked.instructions))
-    images = await inline_images(_addresses(messages))
+    images = await inline_images([address for message in messages for address in message.image_addresses])
     request = ModelRequest(
         messages=await asyncio.to_thread(model_messages, messages, images),
         max_output_tokens=asked.max_output_tokens or 0,
@@ -145,11 +151,8 @@ async def _call_source(user: User, asked: NewResponse) -> Source:
 
 def _with_asked(head: ResponseHead, asked: NewResponse, repeated: Mapping[str, Any]) -> ResponseHead:
     """Return the head with the fields of the request that a response repeats."""
-    return head.with_asked(**repeated, instructions=asked.instructions, metadata=asked.metadata or {})
-
-
-def _addresses(messages: Sequence[ChatMessage]) -> list[str]:
-    return [address for message in messages for address in message.image_addresses]
+    fields = {**repeated, "instructions": asked.instructions, "metadata": asked.metadata or {}}
+    return replace(head, asked=fields)
 
 
 # --- as a turn of a conversation
@@ -163,17 +166,7 @@ async def _turn_source(user: User, asked: NewResponse, answer: Message | None, k
     if asked.conversation and asked.previous_response_id:
         raise Unsupported("previous_response_id", "Send either `conversation` or `previous_response_id`.")
     messages = await asyncio.to_thread(asked.chat_messages)
-    newest = newest_of_user(messages, "input")
-    images = await inline_images(_addresses(newest))
-    found = [message for message in messages if message.role in ("system", "developer")]
-    instructions = [asked.instructions or "", *(text for message in found for text in message.texts)]
-    turn = NewTurn(
-        text="\n".join(text for message in newest for text in message.texts),
-        images=[images[address] for address in _addresses(newest)],
-        instructions="\n\n".join(filter(None, instructions)).strip(),
-        client_id=key,
-        field="input",
-    )
+    turn = await new_turn(messages, key, field="input", instructions=asked.instructions or "")
     receipt, head = await sync_to_async(_begin)(user, asked, answer, turn)
     follower = TurnFollower(user, receipt)
     return Source(follower.items(), _with_asked(head, asked, {}), named("msg", receipt.answer_id))
@@ -225,19 +218,12 @@ def read_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
     row = accessible_response(request.auth.user, response_id)
     run, answer = row.run, row.run.answer
     head = _head_of(row, str(run.conversation_id), answer.model_name or (run.model.name if run.model else ""))
-    text = "\n".join(part["text"] for part in answer.parts if part["type"] == "text")
+    text = text_of(answer.parts)
     output = [message_output(named("msg", answer.pk), text)] if text else []
-    usage = run.usage or {}
-    counted = TokenUsage(
-        usage.get("input_tokens", 0), usage.get("output_tokens", 0), usage.get("cached_tokens", 0)
-    )
+    usage = usage_of(run.usage) if run.usage else None
     status, reason = _status_of(run, answer)
     error = {"code": "server_error", "message": run.error_message} if status == "failed" else None
-    return JsonResponse(
-        response_shape(
-            head, status, output=output, usage=counted if run.usage else None, error=error, reason=reason
-        )
-    )
+    return JsonResponse(response_shape(head, status, output=output, usage=usage, error=error, reason=reason))
 
 
 def _status_of(run: Run, answer: Message) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from agents.types import ToolSpec
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.operations.http.schemas import Body
 from memory.bounds import MAX_CHARS, MAX_ID_CHARS, MAX_PARTS, MAX_TOOLS, Id, Temperature, Tokens
+from memory.types import Role
 
 MAX_MESSAGES = 20_000
 MAX_SCHEMA_FIELDS = 1_000
@@ -94,6 +95,10 @@ class ChatMessage(Body):
     function_call: None = None
 
     @property
+    def stored_role(self) -> Role:
+        return "system" if self.role == "developer" else self.role
+
+    @property
     def texts(self) -> list[str]:
         """Return the texts of the content, in order."""
         if isinstance(self.content, str):
@@ -160,18 +165,36 @@ PASSED_ON = (
 """Fields that are passed unchanged to the model's endpoint."""
 
 
-class ChatCompletion(Body):
-    """A request of `POST /v1/chat/completions`."""
+class AnswerRequest(Body):
+    """What both requests for an answer have in common."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: Id | None = None
     conversation: Id | ConversationRef | None = None
     stream: bool | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    tool_choice: Label | JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    store: bool | None = None
+    metadata: Metadata | None = None
+    user: Label | None = None
+    safety_identifier: Label | None = None
+    prompt_cache_key: Label | None = None
+    prompt_cache_retention: Label | None = None
+    service_tier: Label | None = None
+
+    @property
+    def conversation_name(self) -> str | None:
+        return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
+
+
+class ChatCompletion(AnswerRequest):
+    """A request of `POST /v1/chat/completions`."""
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
     stream_options: StreamOptions | None = None
     max_tokens: AnswerTokens | None = None
     max_completion_tokens: AnswerTokens | None = None
-    temperature: Temperature | None = None
-    top_p: Share | None = None
     # Accept only values of `n`, `modalities` and `logprobs` that change nothing; reject others, don't ignore them.
     n: Literal[1] | None = None
     stop: Label | Annotated[list[Label], Field(max_length=4)] | None = None
@@ -180,20 +203,11 @@ class ChatCompletion(Body):
     logit_bias: Annotated[dict[Label, float], Field(max_length=1_024)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     tools: Annotated[list[Annotated[ToolIn, OnlyFunctions]], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Label | JsonObject | None = None
-    parallel_tool_calls: bool | None = None
     response_format: JsonObject | None = None
     reasoning_effort: Label | None = None
     verbosity: Label | None = None
     modalities: list[Literal["text"]] | None = None
     logprobs: Literal[False] | None = None
-    store: bool | None = None
-    metadata: Metadata | None = None
-    user: Label | None = None
-    safety_identifier: Label | None = None
-    prompt_cache_key: Label | None = None
-    prompt_cache_retention: Label | None = None
-    service_tier: Label | None = None
 
     @property
     def limit_tokens(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -84,17 +84,12 @@ async def _beating(caller: Caller, chunks: AsyncGenerator[bytes, None]) -> Async
     try:
         async with (
             aclosing(chunks),
-            aclosing(with_heartbeat(_each(chunks), may_read, rights.over)) as beats,
+            aclosing(with_heartbeat(chunks, may_read, rights.over)) as beats,
         ):
             async for chunk in beats:
                 yield HEARTBEAT if chunk is None else chunk
     finally:
         await hub.unsubscribe(rights, topic)
-
-
-async def _each(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        yield chunk
 
 
 def data_line(payload: dict[str, Any], event: str = "") -> bytes:

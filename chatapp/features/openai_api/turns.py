@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 from django.db import transaction
@@ -16,17 +16,20 @@ from agents.types import Finished, FinishReason, ModelItem, ReasoningDelta, Text
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, lock_conversation
 from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.features.openai_api.actions import keep_instructions
 from chatapp.features.openai_api.errors import RunFailed
-from chatapp.features.openai_api.reading import decoded_image
+from chatapp.features.openai_api.reading import decoded_image, inline_images
+from chatapp.features.openai_api.schemas import ChatMessage
 from chatapp.files.attachments import store_image
 from chatapp.operations import clock
 from chatapp.operations.database.text import normalize_text
 from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import InvalidInput
 from chatapp.providers.models import ModelConfig
+from chatapp.realtime.api.streams import ends_run
 from chatapp.realtime.hub import Frame
 from chatapp.realtime.subscriptions import Connection
 from chatapp.runs import runner
@@ -38,13 +41,14 @@ from memory.bounds import MAX_ATTACHMENTS
 NEW = "new"
 """Used instead of an id to begin a conversation with this turn."""
 CONVERSATION_PREFIX = "conv_"
-REASONS: dict[str, FinishReason] = {
-    "length": "length",
-    "content_filter": "content_filter",
-    "bound": "bound",
-    "lost": "lost",
-    "unknown_reason": "unknown_reason",
-}
+NO_TOOLS_OF_CLIENTS = (
+    "In a conversation that the server keeps, its own tools are used; a client's are for calls without one."
+)
+NO_FORMATS_OF_CLIENTS = (
+    "In a conversation that the server keeps, answers are text; a format is for calls without one."
+)
+REASONS: dict[str, FinishReason] = {reason: reason for reason in get_args(FinishReason)}
+"""A limit that cut an answer is the category of its error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,42 @@ class NewTurn:
     client_id: str | None = None
     parent_id: str | None = None
     field: str = "messages"
+
+
+async def new_turn(
+    messages: Sequence[ChatMessage], key: str | None, *, field: str = "messages", instructions: str = ""
+) -> NewTurn:
+    """Return the turn of a request with this key: the user's newest messages as one, and all its instructions.
+
+    Raise InvalidInput, which names `field` if the last message is not the user's.
+    """
+    newest = _newest_of_user(messages, field)
+    addresses = [address for message in newest for address in message.image_addresses]
+    images = await inline_images(addresses)
+    system = [message for message in messages if message.role in ("system", "developer")]
+    texts = [instructions, *(text for message in system for text in message.texts)]
+    return NewTurn(
+        text="\n".join(text for message in newest for text in message.texts),
+        images=[images[address] for address in addresses],
+        instructions="\n\n".join(filter(None, texts)).strip(),
+        client_id=key,
+        field=field,
+    )
+
+
+def _newest_of_user(messages: Sequence[ChatMessage], field: str) -> list[ChatMessage]:
+    """Return the user's messages after the last answer. Raise InvalidInput, naming `field`, if there are none."""
+    newest: list[ChatMessage] = []
+    for message in reversed(messages):
+        # Skip system messages between questions: they are instructions.
+        if message.role == "user":
+            newest.insert(0, message)
+        elif message.role in ("assistant", "tool"):
+            break
+    if not newest:
+        sentence = "In a conversation the last message must be the user's."
+        raise InvalidInput.in_field(field, "must end with a message of the user", sentence)
+    return newest
 
 
 def conversation_name(conversation_id: str | UUID) -> str:
@@ -78,9 +118,7 @@ def begin_turn(
     """Store a message and queue its answer. `conversation` None creates one. Raise Conflict, InvalidInput, TooLarge."""
     now = clock.now()
     if not turn.text.strip() and not turn.images:
-        raise InvalidInput(
-            "The last message has no text and no image.", details=_detail(turn.field, "is empty")
-        )
+        raise InvalidInput.in_field(turn.field, "is empty", "The last message has no text and no image.")
     # Store images outside the transaction below: bytes are written before rows reference them.
     attachment_ids = store_images(user, turn.images, turn.field)
     conversation = conversation or _begun_before(user, turn.client_id)
@@ -153,16 +191,11 @@ def store_images(user: User, data_urls: Sequence[str], field: str) -> list[str]:
     """Store each image once and return the ids. The same image always has the same id. Raise InvalidInput, naming
     `field`."""
     if len(data_urls) > MAX_ATTACHMENTS:
-        raise InvalidInput(
-            f"A message has at most {MAX_ATTACHMENTS} images.", details=_detail(field, "has more images")
-        )
+        sentence = f"A message has at most {MAX_ATTACHMENTS} images."
+        raise InvalidInput.in_field(field, "has more images", sentence)
     stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
     # A repeated request must reference the same files: their ids are part of its hash.
     return list(dict.fromkeys(str(row.pk) for row in stored))
-
-
-def _detail(field: str, problem: str) -> list[dict[str, str]]:
-    return [{"field": field, "message": problem}]
 
 
 class TurnFollower:
@@ -172,7 +205,6 @@ class TurnFollower:
         self.user = user
         self.receipt = receipt
         self.connection = Connection()
-        self.answer: RunAnswer | None = None
         self._text = ""
         self._reasoning_chars = 0
 
@@ -186,10 +218,14 @@ class TurnFollower:
             async with aclosing(self._until_end()) as items:
                 async for item in items:
                     yield item
-            self.answer = await retry_on_outage(answer_of_run)(self.user, self.receipt.run_id)
-            for rest in self._rest():
-                yield rest
-            yield self._finished(self.answer)
+            answer = await retry_on_outage(answer_of_run)(self.user, self.receipt.run_id)
+            content = answer.message["content"]
+            text = content if isinstance(content, str) else text_of(content)
+            # If the stored text differs from what was sent, it is too late to correct it.
+            if text.startswith(self._text):
+                for rest in self._take(0, text):
+                    yield rest
+            yield self._finished(answer)
         finally:
             self.connection.close("gone")
             await self.connection.unwatch_all()
@@ -200,7 +236,7 @@ class TurnFollower:
         async for frame in self.connection.frames():
             for item in await self._read(frame):
                 yield item
-            if frame.type == "run.finished" and json.loads(frame.text).get("run_id") == self.receipt.run_id:
+            if ends_run(frame, self.receipt.run_id):
                 return
         # The frames end before the run if this reader was too slow for them.
         raise RunFailed(
@@ -241,29 +277,15 @@ class TurnFollower:
             return text
         return (await retry_on_outage(stored_answer_text)(self.user, self.receipt.answer_id)).text
 
-    def _rest(self) -> list[ModelItem]:
-        """Return the rest of the stored answer that was not read yet."""
-        text = self.stored_text
-        # If the stored text differs from what was sent, it is too late to correct it.
-        return self._take(0, text) if text.startswith(self._text) else []
-
-    @property
-    def stored_text(self) -> str:
-        """Return the stored text of the answer."""
-        content = self.answer.message["content"] if self.answer else ""
-        if isinstance(content, str):
-            return content
-        return "\n".join(part["text"] for part in content if part["type"] == "text")
-
     def _finished(self, answer: RunAnswer) -> Finished:
         if answer.status not in (Run.Status.COMPLETE, Run.Status.STOPPED):
             error = answer.error or {"category": "internal", "message": "The answer could not be finished."}
             raise RunFailed(error["category"], error["message"], error.get("detail", ""))
         category = (answer.error or {}).get("category", "")
-        return Finished(REASONS.get(category, "stop"), _usage_of(answer.usage))
+        return Finished(REASONS.get(category, "stop"), usage_of(answer.usage))
 
 
-def _usage_of(usage: dict[str, Any]) -> TokenUsage:
+def usage_of(usage: dict[str, Any]) -> TokenUsage:
     return TokenUsage(
         usage.get("input_tokens", 0), usage.get("output_tokens", 0), usage.get("cached_tokens", 0)
     )

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TypedDict, Unpack
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.features.prompts.models import Prompt
 from chatapp.features.prompts.selectors import own_prompts
-from chatapp.operations.database.access import find_row
+from chatapp.operations.database.access import find_row, save_unique
 from chatapp.operations.errors import Conflict
 
 MAX_PROMPTS = 500
 
 
-class PromptColumns(TypedDict, total=False):
-    name: str
-    about: str
-    text: str
-
-
 @transaction.atomic
-def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
+def create_prompt(*, user: User, **columns: str) -> Prompt:
     """Store a prompt. Raise Conflict if the user has a prompt with this name, or too many."""
+    # Lock the user, or two concurrent requests would not count each other.
+    User.objects.select_for_update().get(pk=user.pk)
     if own_prompts(user).count() >= MAX_PROMPTS:
         raise Conflict(f"There may be {MAX_PROMPTS} prompts at most.")
     row = _save(Prompt(owner=user, **columns))
@@ -34,7 +30,7 @@ def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
 
 
 @transaction.atomic
-def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptColumns]) -> None:
+def keep_prompt(*, user: User, created_at: datetime, **columns: str) -> None:
     """Store an exported prompt with its creation time. Raise Conflict as `create_prompt` does."""
     row = create_prompt(user=user, **columns)
     # The insert always sets `created_at` to the present.
@@ -42,23 +38,17 @@ def keep_prompt(*, user: User, created_at: datetime, **columns: Unpack[PromptCol
 
 
 @transaction.atomic
-def update_prompt(*, user: User, prompt_id: str, **columns: Unpack[PromptColumns]) -> Prompt:
+def update_prompt(*, user: User, prompt_id: str, **columns: str) -> Prompt:
     """Change a prompt of the user. Raise NotFound, also for an operators' prompt, and Conflict if the user has another
     prompt with this name."""
     row = find_row(own_prompts(user), prompt_id)
     for name, value in columns.items():
         setattr(row, name, value)
-    return _save(row, list(columns))
+    return _save(row, columns)
 
 
-def _save(row: Prompt, columns: list[str] | None = None) -> Prompt:
-    try:
-        # Use a savepoint: after an error, PostgreSQL rejects all further statements of a transaction.
-        with transaction.atomic():
-            row.save(update_fields=columns)
-    except IntegrityError:
-        raise Conflict(f"You have a prompt with the name {row.name} already.") from None
-    return row
+def _save(row: Prompt, columns: Iterable[str] | None = None) -> Prompt:
+    return save_unique(row, columns, f"You have a prompt with the name {row.name} already.")
 
 
 @transaction.atomic

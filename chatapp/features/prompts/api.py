@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
-from chatapp.features.prompts.actions import PromptColumns, create_prompt, delete_prompt, update_prompt
+from chatapp.features.prompts.actions import create_prompt, delete_prompt, update_prompt
 from chatapp.features.prompts.schemas import NewPrompt, Prompt, PromptChanges, prompt_shape
 from chatapp.features.prompts.selectors import visible_prompt, visible_prompts
 from chatapp.operations.http.routers import Router
@@ -31,9 +31,7 @@ def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @creates(_again, "/prompts/{made}")
 def create(request: ApiRequest, new: NewPrompt) -> Any:
     """Create a prompt. In the composer, `/name` is replaced by its text."""
-    return Status(
-        201, prompt_shape(create_prompt(user=request.auth.user, **cast(PromptColumns, new.model_dump())))
-    )
+    return Status(201, prompt_shape(create_prompt(user=request.auth.user, **new.model_dump())))
 
 
 @router.get("/prompts/{prompt_id}", auth=allow("chat", "read"), response=answers(404, ok=Prompt))
@@ -44,9 +42,7 @@ def read(request: ApiRequest, prompt_id: str) -> Any:
 @router.patch("/prompts/{prompt_id}", auth=allow("chat"), response=answers(404, 409, ok=Prompt))
 def change(request: ApiRequest, prompt_id: str, changes: PromptChanges) -> Any:
     """Change only the fields that are sent."""
-    return prompt_shape(
-        update_prompt(user=request.auth.user, prompt_id=prompt_id, **cast(PromptColumns, changes.sent()))
-    )
+    return prompt_shape(update_prompt(user=request.auth.user, prompt_id=prompt_id, **changes.sent()))
 
 
 @router.delete("/prompts/{prompt_id}", auth=allow("chat"), response=answers(404))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from django.dispatch import receiver
 from pydantic import ValidationError
 
 from chatapp.accounts.archive import adds_to_archive, takes_from_archive
@@ -17,6 +18,7 @@ from chatapp.forgetting.actions.forget_all import everything_forgotten
 from chatapp.operations.errors import Conflict
 
 
+@receiver(everything_forgotten)
 def forget_prompts(sender: Any, *, user: User, **_: Any) -> None:
     delete_prompts(user)
 
@@ -39,6 +41,5 @@ def take_prompts(user: User, said: Iterable[Any]) -> Counter[str]:
     return left_out
 
 
-everything_forgotten.connect(forget_prompts, dispatch_uid="prompts.forget_prompts")
 adds_to_archive(prompt_files)
 takes_from_archive("prompts.json", take_prompts)

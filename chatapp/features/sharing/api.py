@@ -92,8 +92,8 @@ def share(request: ApiRequest, conversation_id: str, wish: ShareIn = ShareIn()) 
     link never shows memory, recalled text, tools, traces or other branches."""
     now = clock.now()
     if wish.expires_at is not None and wish.expires_at <= now:
-        details = [{"field": "expires_at", "message": "is not in the future"}]
-        raise InvalidInput("expires_at is not in the future.", details=details)
+        problem = "is not in the future"
+        raise InvalidInput.in_field("expires_at", problem, f"expires_at {problem}.")
     row, is_new = share_conversation(
         user=request.auth.user, conversation_id=conversation_id, expires_at=wish.expires_at, now=now
     )

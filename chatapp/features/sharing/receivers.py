@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.dispatch import receiver
+
 from chatapp.features.sharing.actions import forget_titles
 from chatapp.forgetting.actions.collecting import Work
 from chatapp.forgetting.actions.forget import words_forgotten
 
 
+@receiver(words_forgotten)
 def forget_with_words(sender: Any, *, work: Work, **_: Any) -> None:
     forget_titles(work)
-
-
-words_forgotten.connect(forget_with_words, dispatch_uid="sharing.forget_with_words")

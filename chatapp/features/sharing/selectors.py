@@ -28,14 +28,6 @@ def token_of(shared_id: UUID) -> str:
     return _signer().sign(shared_id.hex)
 
 
-def read_token(token: str) -> UUID:
-    """Return the id in the token. Raise NotFound if the signature or the id is invalid."""
-    try:
-        return UUID(_signer().unsign(token))
-    except (BadSignature, ValueError):
-        raise NotFound("This link is not valid, or it was revoked.") from None
-
-
 def _signer() -> Signer:
     return Signer(salt="chatapp.features.sharing", sep=".")
 
@@ -63,8 +55,8 @@ def shared_conversation(token: str, now: datetime) -> SharedConversation:
         conversation__user__is_active=True,
     )
     try:
-        return find_row(current, read_token(token))
-    except NotFound:
+        return find_row(current, _signer().unsign(token))
+    except (BadSignature, NotFound):
         raise NotFound("This link is not valid, or it was revoked.") from None
 
 

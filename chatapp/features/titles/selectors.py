@@ -11,6 +11,7 @@ from chatapp.conversations.actions.conversations import title_from
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.selectors.messages import SPOKEN
 from chatapp.features.titles.models import TitleJob
 from chatapp.operations.caching.editions import cached
 from chatapp.operations.database.forgetting_counts import read_forgetting_count
@@ -34,11 +35,8 @@ class Untitled:
 
 
 def has_fast_models() -> bool:
-    return cached("fast models", _has_fast_models)
-
-
-def _has_fast_models() -> bool:
-    return ModelConfig.objects.filter(enabled=True, fast_model__enabled=True).exists()
+    rows = ModelConfig.objects.filter(enabled=True, fast_model__enabled=True)
+    return cached("fast models", rows.exists)
 
 
 def waiting_titles(now: datetime) -> Sequence[UUID]:
@@ -58,10 +56,8 @@ def untitled(conversation_id: UUID) -> Untitled | None:
     model = model_of(conversation).fast_model
     if model is None or not model.enabled or model.kind == ModelConfig.Kind.DEMO:
         return None
-    spoken = [Message.Role.USER, Message.Role.ASSISTANT]
-    first = (
-        visible_messages(conversation.branch).filter(role__in=spoken).order_by("position")[:FIRST_MESSAGES]
-    )
+    spoken = visible_messages(conversation.branch).filter(role__in=SPOKEN)
+    first = spoken.order_by("position")[:FIRST_MESSAGES]
     said = [(row.role, text_of(row.parts), row.position) for row in first]
     question = next((text for role, text, _ in said if role == Message.Role.USER), "")
     answer = next((text for role, text, _ in said if role == Message.Role.ASSISTANT and text), "")

@@ -122,15 +122,16 @@ async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
     # A stolen session must not create an address that receives everything for good.
     if request.auth.token_id is None:
         await confirm_identity(request, new.password)
-    return Status(201, await sync_to_async(_create)(request.auth, new, await check_url(new.url)))
+    await check_url(new.url)
+    return Status(201, await sync_to_async(_create)(request.auth, new))
 
 
-def _create(caller: Caller, new: NewWebhook, url: str) -> dict[str, Any]:
+def _create(caller: Caller, new: NewWebhook) -> dict[str, Any]:
     events = _readable(caller) if new.events is None else list[str](new.events)
     if not set(events) <= set(_readable(caller)):
         raise Forbidden("memory.written needs a token with the scope memory.", code="insufficient_scope")
     row, secret = create_webhook(
-        user=caller.user, url=url, events=events, now=clock.now(), token_id=caller.token_id
+        user=caller.user, url=new.url, events=events, now=clock.now(), token_id=caller.token_id
     )
     return {**_shape(row), "secret": secret}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
+
+from django.dispatch import receiver
 
 from agents.events import Compact, Fact, MemoryWritten, MessageCompleted, RunFinished
 from chatapp.conversations.models import Conversation
@@ -28,14 +29,14 @@ def event_name(fact: Fact) -> str | None:
     return None
 
 
-def _users_with_webhooks() -> frozenset[UUID]:
-    return frozenset(Webhook.objects.values_list("user", flat=True))
-
-
+@receiver(facts_appended)
 def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact], **_: Any) -> None:
     named = [(fact, name) for fact in facts if (name := event_name(fact)) is not None]
+    if not named:
+        return
     # Most users have no webhook, and their events should cost no query.
-    if not named or conversation.user_id not in cached("webhooks", _users_with_webhooks):
+    owners = cached("webhooks", lambda: frozenset(Webhook.objects.values_list("user", flat=True)))
+    if conversation.user_id not in owners:
         return
     # Lock the webhooks, so that none is deleted before the commit, in a fixed order because other chats lock them, too.
     webhooks = (
@@ -60,6 +61,3 @@ def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact
     ]
     for delivery in WebhookDelivery.objects.bulk_create(deliveries) if deliveries else ():
         wake_worker("chatapp.features.webhooks.tasks.deliver", str(delivery.pk))
-
-
-facts_appended.connect(fill_outbox, dispatch_uid="webhooks.fill_outbox")

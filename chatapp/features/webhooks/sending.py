@@ -9,7 +9,6 @@ import hmac
 import json
 import time
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import httpx2
@@ -45,9 +44,8 @@ def host_rules() -> HostRules:
     return HostRules(tuple(settings.WEBHOOK_HOSTS), tuple(settings.WEBHOOK_OWN_HOSTS))
 
 
-async def check_url(url: str) -> str:
-    """Return the address. Raise InvalidInput if it is not allowed, as far as is known now: each delivery checks
-    again."""
+async def check_url(url: str) -> None:
+    """Raise InvalidInput if the address is not allowed, as far as is known now: each delivery checks again."""
     rules = host_rules()
     try:
         parsed = httpx2.URL(url)
@@ -55,8 +53,7 @@ async def check_url(url: str) -> str:
         await check_known_addresses(rules, parsed)
     except (ForbiddenHost, httpx2.InvalidURL, ValueError, UnicodeError) as error:
         sentence = str(error) if isinstance(error, ForbiddenHost) else "This is not a valid web address."
-        raise InvalidInput(sentence, details=[{"field": "url", "message": sentence}]) from None
-    return url
+        raise InvalidInput.in_field("url", sentence, sentence) from None
 
 
 def deliver(delivery_id: UUID) -> None:
@@ -76,15 +73,12 @@ def deliver(delivery_id: UUID) -> None:
     if event is None:
         give_up_delivery(delivery=delivery, error=GONE, now=now)
         return
-    body = json.dumps(_payload(delivery, event), ensure_ascii=False, separators=(",", ":")).encode()
+    payload = {"type": delivery.type, "timestamp": delivery.created_at.isoformat(), "data": event}
+    body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     began = time.monotonic()
     status_code, error = asyncio.run(_post(delivery, body, now))
     took = timedelta(seconds=time.monotonic() - began)
     record_attempt(delivery=delivery, status_code=status_code, error=error, now=clock.now(), took=took)
-
-
-def _payload(delivery: WebhookDelivery, event: dict[str, Any]) -> dict[str, Any]:
-    return {"type": delivery.type, "timestamp": delivery.created_at.isoformat(), "data": event}
 
 
 def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:

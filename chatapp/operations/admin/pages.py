@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -21,6 +22,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from chatapp.operations.translations import translate_sentence
+from chatapp.providers.model_check import Check
 
 
 class WordFilter(admin.AllValuesFieldListFilter):
@@ -45,6 +47,18 @@ class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def sums_of(self, rows: QuerySet[Any]) -> dict[str, Any]:
+        """Return more context of the list's template: sums of the rows that the filters let through."""
+        return {}
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        response = super().changelist_view(request, extra_context)
+        # Django redirects if a filter is invalid.
+        context = response.context_data if isinstance(response, TemplateResponse) else None
+        if context and "cl" in context:
+            context |= self.sums_of(context["cl"].queryset)
+        return response
+
 
 class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
     """Shows an error if another write came between validating and saving a form. Error reports omit its fields."""
@@ -64,30 +78,16 @@ class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 RowT = TypeVar("RowT", bound=Model)
-TestedT = TypeVar("TestedT", bound=Model, contravariant=True)
-
-
-class Check(Protocol):
-    """The result of a test."""
-
-    @property
-    def is_working(self) -> bool: ...
-
-    @property
-    def text(self) -> str: ...
-
-
-class RowCheck(Protocol[TestedT]):
-    """A function that tests the server of a row, stores the result and returns it."""
-
-    def __call__(self, row: TestedT) -> Check: ...
 
 
 class TestedAdmin(SentAtOnce, Generic[RowT]):
     """An admin for rows with a server that can be tested, from the list and from the form."""
 
     change_form_template = "admin/chatapp/tested/change_form.html"
-    check_row: RowCheck[RowT]
+
+    def check_row(self, row: RowT) -> Check:
+        """Test the server of a row, store the result and return it."""
+        raise NotImplementedError
 
     @admin.display(description=_("test"))
     def test_button(self, row: RowT) -> str:

@@ -1,24 +1,33 @@
-"""Finds a row by its id among the rows that the caller may see, and locks rows."""
+"""Finds a row by its id among the rows that the caller may see, saves rows of unique values, and locks rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import IntegrityError, connection, models, transaction
 from django.db.models import QuerySet
 
-from chatapp.operations.errors import NotFound
+from chatapp.operations.database.outages import is_deleted_concurrently
+from chatapp.operations.errors import Conflict, NotFound
 
 Row = TypeVar("Row", bound=models.Model)
 
 
-def parse_id(raw: str | UUID) -> UUID:
-    """Return the id as a UUID. Raise NotFound if it is invalid."""
+def uuid_or_none(raw: str | UUID) -> UUID | None:
+    """Return the id as a UUID; None if it is invalid."""
     try:
         return raw if isinstance(raw, UUID) else UUID(raw)
     except ValueError:
-        raise NotFound() from None
+        return None
+
+
+def parse_id(raw: str | UUID) -> UUID:
+    """Return the id as a UUID. Raise NotFound if it is invalid."""
+    if (parsed := uuid_or_none(raw)) is None:
+        raise NotFound()
+    return parsed
 
 
 def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
@@ -27,6 +36,20 @@ def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
     row = next(iter(rows.filter(pk=parse_id(row_id)).order_by()), None)
     if row is None:
         raise NotFound()
+    return row
+
+
+def save_unique(row: Row, columns: Iterable[str] | None, taken: str) -> Row:
+    """Save the row, or only these columns, and return it. Raise Conflict with the message `taken` if another row has
+    the same unique values."""
+    try:
+        # Use a savepoint: after an error, PostgreSQL rejects all further statements of a transaction.
+        with transaction.atomic():
+            row.save(update_fields=columns)
+    except IntegrityError as error:
+        if is_deleted_concurrently(error):  # it references a row that was deleted meanwhile
+            raise
+        raise Conflict(taken) from None
     return row
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.conf import settings
@@ -21,10 +20,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from agents.types import ListedModel
 from chatapp.context.policies import rules_for
+from chatapp.operations.database.access import uuid_or_none
 from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 from chatapp.providers.actions import free_name
 from chatapp.providers.detection import EMBEDDING_MODEL
-from chatapp.providers.model_check import ModelCheck, connect_model, list_offered
+from chatapp.providers.model_check import Check, connect_model, list_offered
 from chatapp.providers.models import ModelConfig, endpoint_address
 from chatapp.providers.presets import OTHER, Preset, presets
 from chatapp.providers.selectors import has_real_default
@@ -167,7 +167,7 @@ class ConnectPage(admin.ModelAdmin):  # type: ignore[type-arg]
         *,
         offered: int = 0,
         problem: str = "",
-        check: ModelCheck | None = None,
+        check: Check | None = None,
     ) -> HttpResponse:
         cards = presets(settings.OLLAMA_URL)
         chosen = next((card for card in cards if card.slug == request.GET.get("preset")), None)
@@ -197,7 +197,5 @@ def _form_of(preset: Preset) -> ConnectForm:
 
 def _connected_row(request: HttpRequest) -> ModelConfig | None:
     """Return the model that was just connected, to show what was found."""
-    try:
-        return ModelConfig.objects.filter(pk=UUID(request.GET["connected"])).first()
-    except (KeyError, ValueError):
-        return None
+    pk = uuid_or_none(request.GET.get("connected", ""))
+    return ModelConfig.objects.filter(pk=pk).first() if pk else None

@@ -19,11 +19,11 @@ from chatapp.context.admin import POLICY_HELP, PolicyField, check_policy_field
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
 from chatapp.operations.admin.fields import bound_fields
-from chatapp.operations.admin.pages import Check, TestedAdmin
+from chatapp.operations.admin.pages import TestedAdmin
 from chatapp.operations.translations import translate_sentence
 from chatapp.providers.actions import make_default, save_model_config
 from chatapp.providers.admin.connect import ConnectPage
-from chatapp.providers.model_check import check_model
+from chatapp.providers.model_check import Check, check_model
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.named_windows import describe_named_window
 from chatapp.providers.selectors import has_real_default

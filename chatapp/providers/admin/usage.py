@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -115,23 +115,15 @@ class UsageAdmin(ViewOnlyAdmin):
         }
         return TemplateResponse(request, "admin/chatapp/usage/report.html", context)
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        response = super().changelist_view(request, extra_context)
-        # Django redirects if a filter is invalid.
-        context = response.context_data if isinstance(response, TemplateResponse) else None
-        if context and "cl" in context:
-            context["totals"] = (
-                context["cl"]
-                .queryset.order_by()
-                .aggregate(
-                    calls=Count("pk"),
-                    input=Sum("input_tokens", default=0),
-                    output=Sum("output_tokens", default=0),
-                    cached=Sum("cached_tokens", default=0),
-                    cost=Sum("cost"),
-                    kept_out=Sum("kept_out_tokens", default=0),
-                    compaction_saved=Sum("compaction_saved"),
-                    cache_saved=Sum("cache_saved"),
-                )
-            )
-        return response
+    def sums_of(self, rows: QuerySet[Usage]) -> dict[str, Any]:
+        totals = rows.order_by().aggregate(
+            calls=Count("pk"),
+            input=Sum("input_tokens", default=0),
+            output=Sum("output_tokens", default=0),
+            cached=Sum("cached_tokens", default=0),
+            cost=Sum("cost"),
+            kept_out=Sum("kept_out_tokens", default=0),
+            compaction_saved=Sum("compaction_saved"),
+            cache_saved=Sum("cache_saved"),
+        )
+        return {"totals": totals}

@@ -10,7 +10,6 @@ from chatapp.features.importing.values import (
     ReadContext,
     SourceConversation,
     SourceMessage,
-    model_columns,
     objects,
     string,
     title_of,
@@ -41,7 +40,6 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         updated_at=reading.moment(item.get("update_time")),
         is_archived=item.get("is_archived") is True,
         is_pinned=item.get("is_starred") is True,
-        left_out=reading.left_out,
     )
 
 
@@ -69,12 +67,8 @@ def _message(
     said = _text(content, reading)
     said = _without_marks(said, metadata, reading) if role == "assistant" else said
     lines = [said, *_attached(metadata, content, reading)]
-    text = reading.text("\n\n".join(filter(str.strip, lines)))
-    if not text:
-        return None
-    said_at = reading.moment(message.get("create_time"))
-    columns = model_columns(metadata.get("model_slug")) if role == "assistant" else {}
-    return SourceMessage(node_id, parent, role, text, said_at, columns)
+    said_at, model = message.get("create_time"), metadata.get("model_slug")
+    return reading.message(node_id, parent, role, lines, said_at, model)
 
 
 def _text(content: Any, reading: ReadContext) -> str:
@@ -121,5 +115,4 @@ def _attached(metadata: Mapping[str, Any], content: Any, reading: ReadContext) -
     shown = {string(part.get("asset_pointer")).rpartition("/")[2] for part in objects(parts)}
     for file in objects(metadata.get("attachments")):
         if string(file.get("id")) not in shown:
-            reading.left_out["images and other files"] += 1
-            yield f"[A file that was not imported: {title_of(file.get('name')) or 'file'}]"
+            yield reading.lost_file(file.get("name"))

@@ -37,7 +37,6 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         created_at=reading.moment(item.get("created_at")),
         updated_at=reading.moment(item.get("updated_at")),
         is_pinned=item.get("is_starred") is True,
-        left_out=reading.left_out,
     )
 
 
@@ -45,10 +44,9 @@ def _message(
     raw: Mapping[str, Any], message_id: str, parent: str | None, reading: ReadContext
 ) -> SourceMessage:
     role = ROLES.get(string(raw.get("sender")), "")
-    text = reading.text("\n\n".join(filter(str.strip, _texts(raw, reading)))) if role else None
-    if not text:
+    if not role:
         return SourceMessage(message_id, parent)
-    return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("created_at")))
+    return reading.message(message_id, parent, role, _texts(raw, reading), raw.get("created_at"))
 
 
 def _texts(raw: Mapping[str, Any], reading: ReadContext) -> list[str]:
@@ -63,6 +61,5 @@ def _texts(raw: Mapping[str, Any], reading: ReadContext) -> list[str]:
         name = title_of(attachment.get("file_name")) or "file"
         texts.append(f"[Attached file: {name}]\n{string(attachment.get('extracted_content'))}".strip())
     for file in objects(raw.get("files")):
-        reading.left_out["images and other files"] += 1
-        texts.append(f"[A file that was not imported: {title_of(file.get('file_name')) or 'file'}]")
+        texts.append(reading.lost_file(file.get("file_name")))
     return texts

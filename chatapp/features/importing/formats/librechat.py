@@ -9,7 +9,6 @@ from chatapp.features.importing.values import (
     ReadContext,
     SourceConversation,
     SourceMessage,
-    model_columns,
     objects,
     string,
     title_of,
@@ -33,7 +32,6 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         created_at=reading.moment(item.get("createdAt")),
         updated_at=reading.moment(item.get("updatedAt")),
         is_archived=item.get("isArchived") is True,
-        left_out=reading.left_out,
     )
 
 
@@ -56,14 +54,8 @@ def _message(
     role = "user" if raw.get("isCreatedByUser") is True else "assistant"
     texts = [*_content(raw.get("content"), reading)]
     texts = texts if any(map(str.strip, texts)) else [string(raw.get("text"))]
-    for file in objects(raw.get("files")):
-        reading.left_out["images and other files"] += 1
-        texts.append(f"[A file that was not imported: {title_of(file.get('filename')) or 'file'}]")
-    text = reading.text("\n\n".join(filter(str.strip, texts)))
-    if not text:
-        return SourceMessage(message_id, parent)
-    columns = model_columns(raw.get("model")) if role == "assistant" else {}
-    return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("createdAt")), columns)
+    texts += [reading.lost_file(file.get("filename")) for file in objects(raw.get("files"))]
+    return reading.message(message_id, parent, role, texts, raw.get("createdAt"), raw.get("model"))
 
 
 def _content(content: Any, reading: ReadContext) -> Iterator[str]:

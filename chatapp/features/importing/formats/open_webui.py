@@ -10,7 +10,6 @@ from chatapp.features.importing.values import (
     ReadContext,
     SourceConversation,
     SourceMessage,
-    model_columns,
     objects,
     string,
     title_of,
@@ -42,7 +41,6 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         updated_at=reading.moment(item.get("updated_at")),
         is_archived=item.get("archived") is True,
         is_pinned=item.get("pinned") is True,
-        left_out=reading.left_out,
     )
 
 
@@ -66,14 +64,11 @@ def _message(
 ) -> SourceMessage:
     role = string(raw.get("role"))
     texts = [_without_details(string(raw.get("content")), reading)]
-    for file in objects(raw.get("files")):
-        reading.left_out["images and other files"] += 1
-        texts.append(f"[A file that was not imported: {title_of(file.get('name')) or 'file'}]")
-    text = reading.text("\n\n".join(filter(str.strip, texts))) if role in ROLES else None
-    if not text:
+    texts += [reading.lost_file(file.get("name")) for file in objects(raw.get("files"))]
+    if role not in ROLES:
         return SourceMessage(message_id, parent)
-    columns = model_columns(raw.get("modelName") or raw.get("model")) if role == "assistant" else {}
-    return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("timestamp")), columns)
+    model = raw.get("modelName") or raw.get("model")
+    return reading.message(message_id, parent, role, texts, raw.get("timestamp"), model)
 
 
 def _without_details(text: str, reading: ReadContext) -> str:

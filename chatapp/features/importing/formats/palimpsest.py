@@ -12,6 +12,7 @@ from chatapp.features.importing.values import (
     SourceConversation,
     SourceMessage,
     Unreadable,
+    canonical_id,
     file_name,
     model_columns,
     objects,
@@ -41,7 +42,7 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         raise Unreadable("It was exported by a newer version of this service.")
     raw = [*objects(item["messages"]), *objects(item.get("other_versions"))]
     return SourceConversation(
-        id=string(item.get("id")),
+        id=canonical_id(string(item.get("id"))),
         title=title_of(item.get("title")),
         messages=[_message(each, reading) for each in raw],
         shown=string(item.get("branch")),
@@ -49,7 +50,6 @@ def read(item: Mapping[str, Any], reading: ReadContext) -> SourceConversation:
         updated_at=reading.moment(item.get("last_activity_at")),
         is_archived=item.get("archived") is True,
         is_pinned=item.get("pinned") is True,
-        left_out=reading.left_out,
         branches=_branches(item.get("branches")),
         compactions=[dict(each) for each in objects(item.get("compactions"))],
         settings={name: item.get(name) for name in SETTINGS},
@@ -102,8 +102,8 @@ def _message(raw: Mapping[str, Any], reading: ReadContext) -> SourceMessage:
         **model_columns(raw.get("model")),
     }
     return SourceMessage(
-        id=string(raw.get("id")),
-        parent=string(raw.get("parent")) or None,
+        id=canonical_id(string(raw.get("id"))),
+        parent=canonical_id(string(raw.get("parent"))) or None,
         role=role,
         text="".join(string(part.get("text")) for part in parts),
         created_at=reading.moment(raw.get("created_at")),

@@ -19,6 +19,12 @@ _DIGITS = re.compile(r"[\s+\-.\d]*")
 _A_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Return (place, message) of the first invalid value. The place is empty for the whole value."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ".".join(str(step) for step in first["loc"]), first["msg"]
+
+
 class StrictTypes(BaseModel):
     """A model whose number, boolean and date fields accept no other types."""
 

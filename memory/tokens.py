@@ -10,8 +10,9 @@ counts differently, the ratio is learned from its first response.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -183,6 +184,12 @@ class Calibration:
     def apply(self, tokens: int) -> int:
         """Convert an estimate to the model's own tokens."""
         return math.ceil(tokens * self.ratio)
+
+    def apply_to_parts(self, sizes: Iterable[int]) -> list[int]:
+        """Convert the estimates of a request's parts, so that they add up to the converted total: the running sum is
+        rounded, not each part."""
+        ends = [0, *map(self.apply, itertools.accumulate(sizes))]
+        return [end - start for start, end in itertools.pairwise(ends)]
 
     def invert(self, tokens: int) -> int:
         """Return the largest estimate for which `apply` returns at most `tokens`."""

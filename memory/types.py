@@ -137,3 +137,6 @@ class Checkpoint:
     """Whether the summary is an extract, i.e. verbatim sentences, and not written by a model."""
     made_at: datetime | None = None
     """When it was finished. Earlier questions are its tail; later turns count for the cooldown."""
+
+    def covers(self, message: Message) -> bool:
+        return message.position is not None and message.position <= self.last_position

@@ -24,7 +24,7 @@ from memory.bounds import (
 )
 from memory.errors import PolicyError
 from memory.strategies.registry import StrategyName
-from memory.strict_types import StrictTypes
+from memory.strict_types import StrictTypes, first_problem
 from memory.window.policy import ContextPolicy
 
 Moment = Literal["turn_start", "turn_end"]
@@ -127,9 +127,8 @@ def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple
     try:
         return _HOOKS.validate_python(declared)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(["hooks", *(str(step) for step in first["loc"])])
-        raise PolicyError(place, level, first["msg"]) from None
+        place, problem = first_problem(error)
+        raise PolicyError(".".join(filter(None, ("hooks", place))), level, problem) from None
 
 
 def write_hooks(hooks: Iterable[Hook]) -> list[dict[str, Any]]:

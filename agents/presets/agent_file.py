@@ -24,7 +24,7 @@ from memory.bounds import (
     Temperature,
 )
 from memory.errors import PolicyError
-from memory.strict_types import StrictTypes
+from memory.strict_types import StrictTypes, first_problem
 from memory.window.policy import check_written, merge_policies
 
 _ENVIRONMENT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
@@ -202,11 +202,8 @@ def _validated(model: type[Any], value: Any, place: str) -> Any:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        steps = [str(step) for step in first["loc"]]
-        raise ProfileError(
-            ".".join([*([place] if place else []), *steps]) or "the file", first["msg"]
-        ) from None
+        inner, problem = first_problem(error)
+        raise ProfileError(".".join(filter(None, (place, inner))) or "the file", problem) from None
 
 
 def _policy(declared: Mapping[str, Any], place: str) -> dict[str, Any]:

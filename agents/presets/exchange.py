@@ -21,7 +21,7 @@ from memory.bounds import (
     Seconds,
     Temperature,
 )
-from memory.strict_types import StrictTypes
+from memory.strict_types import StrictTypes, first_problem
 
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Greeting = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
@@ -72,8 +72,7 @@ def make_preset(content: Mapping[str, Any]) -> Preset:
     try:
         return Preset.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise PresetError(".".join(str(step) for step in first["loc"]), first["msg"]) from None
+        raise PresetError(*first_problem(error)) from None
 
 
 def write_preset(preset: Preset) -> str:

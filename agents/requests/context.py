@@ -81,8 +81,8 @@ class AssembledContext:
     def kept_out_tokens(self) -> int:
         """Return the tokens that compaction saves: the whole conversation, at most the budget, less what is sent."""
         checkpoint = self.view.checkpoint
-        covered = checkpoint.last_position if checkpoint else -1
-        behind = [each for each in self.inputs.messages if each.position is None or each.position > covered]
+        messages = self.inputs.messages
+        behind = [each for each in messages if not (checkpoint and checkpoint.covers(each))]
         whole = (
             self.inputs.fixed_tokens + self.view.tools_tokens + total_tokens([*behind, *self.inputs.notes])
         )
@@ -119,14 +119,14 @@ class AssembledContext:
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """Return the messages in order. Their tokens add up to the total; the tools count with the system prompt."""
-        counted, done, pieces = self.view.tools_tokens, 0, []
-        for message in self.messages:
-            counted += message.tokens
-            # Round the running sum, not each message, so that the parts add up to the total.
-            tokens = self.inputs.calibration.apply(counted) - done
-            done += tokens
-            pieces.append(Piece(self._source_of(message), message, tokens))
-        return tuple(pieces)
+        sizes = [message.tokens for message in self.messages]
+        sizes[0] += self.view.tools_tokens
+        return tuple(
+            Piece(self._source_of(message), message, tokens)
+            for message, tokens in zip(
+                self.messages, self.inputs.calibration.apply_to_parts(sizes), strict=True
+            )
+        )
 
     @property
     def image_ids(self) -> tuple[str, ...]:

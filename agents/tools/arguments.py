@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.tools.protocol import ToolFailure
+from memory.strict_types import first_problem
 
 
 class Arguments(BaseModel):
@@ -40,6 +41,5 @@ def read_arguments(kind: type[A], given: Mapping[str, Any]) -> A:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"]) or "arguments"
-        raise ToolFailure(f"{place}: {first['msg']}.") from None
+        place, problem = first_problem(error)
+        raise ToolFailure(f"{place or 'arguments'}: {problem}.") from None

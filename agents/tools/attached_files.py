@@ -14,7 +14,7 @@ from pydantic import Field
 
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.office_files import DOCX, PPTX, XLSX, read_office
-from agents.tools.pdf_pages import PdfText, read_pdf
+from agents.tools.pdf_pages import read_pdf
 from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.types import ToolSpec
 
@@ -101,16 +101,11 @@ class FilesRead:
         if kind.startswith("image/"):
             return ToolOutput(f"The image {file.facts.name}.", (ToolImage(file.data, kind),))
         if kind == "application/pdf":
-            return ToolOutput(describe_pdf_page(await read_pdf(file.data, wanted.page), wanted.page))
+            return ToolOutput(await read_pdf(file.data, wanted.page))
         if kind in (DOCX, XLSX, PPTX):
             return ToolOutput(text_page((await read_office(file.data, kind)).strip(), wanted.page))
         read = csv_page if kind == "text/csv" else text_page
         return ToolOutput(await asyncio.to_thread(read, file.data.decode("utf-8", "replace"), wanted.page))
-
-
-def describe_pdf_page(pdf: PdfText, page: int) -> str:
-    text = pdf.text.strip() or "(This page has no text; it may be a scan.)"
-    return f"Page {page} of {pdf.page_count}.\n\n{text}"
 
 
 def text_page(text: str, page: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.libraries import Library
@@ -17,16 +16,11 @@ else:
 MAX_CHARS = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class PdfText:
-    text: str
-    page_count: int
-
-
-async def read_pdf(data: bytes, page: int, *, memory_bytes: int = MEMORY_BYTES) -> PdfText:
-    """Return the text of a page, counted from 1. Raise ToolFailure."""
+async def read_pdf(data: bytes, page: int, *, memory_bytes: int = MEMORY_BYTES) -> str:
+    """Return the text of a page, counted from 1, below a line that says which it is. Raise ToolFailure."""
     result = await read_in_subprocess(__name__, str(page), data, what="PDF", memory_bytes=memory_bytes)
-    return PdfText(result["text"], result["page_count"])
+    text = result["text"].strip() or "(This page has no text; it may be a scan.)"
+    return f"Page {page} of {result['page_count']}.\n\n{text}"
 
 
 def extract_page(data: bytes, wanted: str) -> dict[str, str | int]:

@@ -12,6 +12,7 @@ from agents.loop.hooks import CompactContext, Hook, InjectMessage, ModuleAction,
 from agents.text import is_storable
 from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import InvalidInput
+from memory.strict_types import first_problem
 
 
 class _NoParams(BaseModel):
@@ -101,9 +102,8 @@ def read_params(action: ModuleAction, where: str) -> BaseModel:
     try:
         return named.params.model_validate(action.params)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(["params", *(str(step) for step in first["loc"])])
-        raise InvalidInput(f"{where}.{field}: {first['msg']}") from None
+        field, problem = first_problem(error)
+        raise InvalidInput(f"{'.'.join(filter(None, (where, 'params', field)))}: {problem}") from None
 
 
 def name_of(action: ModuleAction) -> str:

@@ -52,6 +52,7 @@ from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.actions.tool_calls import decide_tool_call
 from chatapp.runs.selectors import accessible_run
 from chatapp.runs.tool_ports import notify_decision
+from memory.strict_types import first_problem
 
 log = logging.getLogger(__name__)
 
@@ -176,9 +177,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
         try:
             return ClientFrameAdapter.validate_json(text_data or "")
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(str(step) for step in first["loc"])
-            raise InvalidInput(f"This frame is not valid: {where} {first['msg']}".strip()) from None
+            where, problem = first_problem(error)
+            raise InvalidInput(f"This frame is not valid: {where} {problem}".strip()) from None
 
     async def _answer(self, frame: ClientFrame) -> None:
         match frame:

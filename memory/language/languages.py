@@ -97,6 +97,9 @@ _MORE_STOP_WORDS = {"hi": "क्या कब कैसे क्यों क�
 """Question words that the library lacks."""
 
 
+QUESTION_MARKS = ("?", "？", "؟")
+
+
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """Return the folded stop words of a language, which say how something is asked or said, not what it is about."""
@@ -156,6 +159,12 @@ def stem_word(word: str, stemmer: str) -> str:
 def script_of(letter: str) -> str:
     """Return the script of a letter: the first word of its Unicode name."""
     return unicodedata.name(letter, "").partition(" ")[0]
+
+
+def stop_words_of(word: str, language: str) -> frozenset[str]:
+    """Return the stop words of the word's script if one language stands for it, else of this language."""
+    script = SCRIPTS.get(script_of(word[0]))
+    return stop_words(script[0] if script else language)
 
 
 def unspaced_language(run: str) -> str:

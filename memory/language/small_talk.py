@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from memory.language.languages import (
-    SCRIPTS,
+    QUESTION_MARKS,
     UNSPACED_RUN,
     fold_text,
     latin_language,
-    script_of,
     stop_words,
+    stop_words_of,
     unspaced_language,
 )
 
@@ -73,7 +73,6 @@ _ASKS = re.compile(
     r"кто|что|где|когда|как\w*|من|ما|ماذا|أين|متى)\b|.*(?:谁|誰|什么|哪|几|多少|何|どこ|いつ|누구|뭐|어디)"
 )
 """How a question begins; in scripts without spaces, what it contains."""
-_QUESTION_MARKS = ("?", "？", "؟")
 _CLAUSES = re.compile(r"[,.!;:\n、，。！；：،؛।]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963])+")
@@ -100,7 +99,7 @@ def _questions_in(text: str) -> Iterator[str]:
     folded = _HOW_ARE_YOU.sub(" hello ", fold_text(text))
     for clause in _CLAUSES.split(folded):
         rest = _behind_greeting(clause)
-        is_marked = any(mark in clause for mark in _QUESTION_MARKS)
+        is_marked = any(mark in clause for mark in QUESTION_MARKS)
         if is_marked or (len(rest) < len(folded) and _ASKS.match(rest)):
             yield f"{rest}?"
 
@@ -124,14 +123,14 @@ def _is_courtesy(text: str) -> bool:
     # Before greetings are replaced, because they indicate the language, too.
     language = latin_language(_WORD.findall(folded))
     folded = _HOW_ARE_YOU.sub(" hello ", folded)
-    asks = any(mark in text for mark in _QUESTION_MARKS)
+    asks = any(mark in text for mark in QUESTION_MARKS)
     phrases, beginnings = (_ASKING_PHRASES, _HELPING) if asks else (_PHRASES, (*_HELPING, *_MAKING))
     runs = UNSPACED_RUN.findall(folded)
     words = _WORD.findall(UNSPACED_RUN.sub(" ", folded))
     known = {word for word in words if word in SMALL_TALK or word.startswith(beginnings)}
     if not asks and len(words) <= MOST_WORDS_OF_A_FAREWELL:
         known |= _TIMES_OF_GREETINGS.intersection(words)
-    others = [word for word in words if word not in known and word not in _stop_words_of(word, language)]
+    others = [word for word in words if word not in known and word not in stop_words_of(word, language)]
     if others or any(_tells(rest) for run in runs for rest in phrases.sub(" ", run).split()):
         return False
     is_little = not asks and len(words) <= MOST_WORDS_OF_A_GREETING and not runs
@@ -149,8 +148,3 @@ def _tells(rest: str) -> bool:
     stops = stop_words(unspaced_language(rest))
     content = [one for one in rest if one not in stops and not "\u3040" <= one <= "\u309f"]
     return rest not in stops and len(content) > 1
-
-
-def _stop_words_of(word: str, language: str) -> frozenset[str]:
-    script = SCRIPTS.get(script_of(word[0]))
-    return stop_words(script[0] if script else language)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from memory.language.languages import (
     ENGLISH,
     LATIN,
+    QUESTION_MARKS,
     SCRIPTS,
     UNSPACED,
     UNSPACED_RUN,
@@ -30,7 +31,6 @@ QUESTION = "?"
 """The text ends with a question mark, so it mostly only asks."""
 ASKS = "?+"
 """The text contains a question mark."""
-_QUESTION_MARKS = ("?", "？", "؟")
 
 _STOP_WORDS = """
     a all an and are as at be but by can d did do does for from had has have he her his how i if in is it its ll m me my
@@ -132,9 +132,9 @@ class Analyzer:
         latin = [word for _, word in pieces if is_letters(word)]
         terms.update(self.language_terms(latin, latin_language(latin)))
         terms.update(f"@{name}" for name in speakers)
-        if any(mark in body for mark in _QUESTION_MARKS):
+        if any(mark in body for mark in QUESTION_MARKS):
             terms[ASKS] = 1
-        if body.rstrip().endswith(_QUESTION_MARKS):
+        if body.rstrip().endswith(QUESTION_MARKS):
             terms[QUESTION] = 1
         return terms
 

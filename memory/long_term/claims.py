@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memory.language.languages import CAPITAL
+from memory.language.languages import CAPITAL, QUESTION_MARKS
 from memory.language.sentences import Vocabulary, split_sentences
 from memory.long_term import claim_languages as languages
 from memory.long_term.claim_structure import (
@@ -159,7 +159,7 @@ class _Said(NamedTuple):
 def _read(sentence: str, before: str, vocabulary: Vocabulary) -> _Said | None:
     if (
         len(sentence) > MOST_CHARS
-        or sentence.rstrip().endswith(("?", "？", "؟"))
+        or sentence.rstrip().endswith(QUESTION_MARKS)
         or _SEVERAL.search(sentence)
         or languages.SEVERAL.search(sentence)
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from memory.language.languages import fold_text, latin_language, stop_words
+from memory.language.languages import QUESTION_MARKS, fold_text, latin_language, stop_words
 from memory.language.sentences import Vocabulary, split_sentences, strip_list_mark
 from memory.language.small_talk import SMALL_TALK, greets_by_name, is_courtesy
 from memory.long_term.memory_requests import read_remember_requests
@@ -45,7 +45,7 @@ def memorable_sentences(messages: Sequence[Message], vocabulary: Vocabulary) -> 
 def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
     """Return whether a sentence is worth remembering: what users say about themselves and their world; from other roles
     only identifiers, numbers and dates."""
-    if len(sentence) > MAX_CHARS or sentence.endswith(("?", "？", "؟")):
+    if len(sentence) > MAX_CHARS or sentence.endswith(QUESTION_MARKS):
         return False
     if len(vocabulary.content_words(sentence)) < LEAST_WORDS:
         return False

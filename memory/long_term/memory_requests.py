@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from memory.language.languages import LATIN, SCRIPTS, close_gaps, fold_text, stop_words
+from memory.language.languages import LATIN, QUESTION_MARKS, SCRIPTS, close_gaps, fold_text, stop_words
 from memory.language.sentences import split_sentences
 from memory.language.small_talk import SMALL_TALK
 from memory.long_term.verb_last_requests import Kind, read_verb_last
@@ -222,7 +222,7 @@ def _read_behind(text: str, verb: re.Match[str], end: int, kind: Kind) -> _Reque
         what, is_denied = _DENIED_LAST.sub("", rest), True
     if is_denied or is_never:
         kind = "remember" if kind == "forget" else "forget"
-    is_question = text.endswith(("?", "？", "؟"))
+    is_question = text.endswith(QUESTION_MARKS)
     # "Do you remember Rex?" is a question that needs an answer.
     if kind == "remember" and is_question and not is_marked:
         return None
@@ -292,7 +292,7 @@ def _asks(before: Sequence[str], kind: Kind, text: str) -> bool:
     if is_asking:
         return True
     subjects = {*before} - _ONESELF if not _NOT.isdisjoint(before) else {*before}
-    return _YOU.isdisjoint(subjects) and not (kind == "remember" and text.endswith(("?", "？", "؟")))
+    return _YOU.isdisjoint(subjects) and not (kind == "remember" and text.endswith(QUESTION_MARKS))
 
 
 def _is_polite(word: str) -> bool:

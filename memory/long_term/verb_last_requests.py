@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from memory.language.languages import QUESTION_MARKS
+
 Kind = Literal["forget", "remember"]
 _Forms = tuple[tuple[Kind, str], ...]
 """Patterns of requests in one language, in which white space is ignored. The first that matches the whole text
@@ -130,7 +132,7 @@ def read_verb_last(text: str) -> tuple[Kind | None, str]:
     must say "can you" to ask to remember."""
     if not _VERB_LAST_LETTERS.search(text):
         return None, ""
-    is_question = text.endswith(("?", "？", "؟"))
+    is_question = text.endswith(QUESTION_MARKS)
     for kind, pattern in _FORMS:
         match = pattern.fullmatch(text)
         if match is not None:

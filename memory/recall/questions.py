@@ -10,13 +10,13 @@ from datetime import date
 from memory.language.irregular_forms import forms_of, read_forms
 from memory.language.languages import (
     CAPITAL,
-    SCRIPTS,
+    QUESTION_MARKS,
     UNSPACED_RUN,
     close_gaps,
     fold_text,
     latin_language,
-    script_of,
     stop_words,
+    stop_words_of,
     unspaced_language,
 )
 from memory.language.small_talk import is_courtesy
@@ -61,7 +61,6 @@ _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 _SHORT_WORDS = 5
 _SHORT_CHARACTERS = 9
 _HIRAGANA = re.compile("[\u3040-\u309f]")
-_ASKING = ("?", "？", "؟")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class QuestionReader:
         }
         words |= {word: min(words[word], IRREGULAR_WEIGHT) for word in irregular}
         telling = tuple(word for word, weight in words.items() if _tells_subject(word, weight))
-        is_remark = _is_short(pieces) and not any(mark in text for mark in _ASKING)
+        is_remark = _is_short(pieces) and not any(mark in text for mark in QUESTION_MARKS)
         asks_nothing = is_courtesy(text) or (is_remark and not telling and not mentions_speaker(text))
         return Question(
             words=words,
@@ -172,7 +171,7 @@ class QuestionReader:
             session=session,
             is_small_talk=asks_nothing and not dates and session is None,
             is_remark=is_remark,
-            is_asked=any(mark in text for mark in _ASKING),
+            is_asked=any(mark in text for mark in QUESTION_MARKS),
             times=self._times if _ASKS_WHEN.match(text) else (),
             naming=frozenset(self._analyzer.words(words_of_session(text))) if session else frozenset(),
         )
@@ -224,8 +223,7 @@ def is_short_number(word: str) -> bool:
 def _weigh_word(word: str, language: str) -> float:
     if is_short_number(word):
         return NUMBER_WEIGHT
-    script = SCRIPTS.get(script_of(word[0]))
-    return STOP_WEIGHT if word in stop_words(script[0] if script else language) else 1.0
+    return STOP_WEIGHT if word in stop_words_of(word, language) else 1.0
 
 
 def _weigh_pair(pair: str, run: str, language: str) -> float:

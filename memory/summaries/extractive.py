@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from memory.language.languages import CAPITAL, UNSPACED_RUN
+from memory.language.languages import CAPITAL, QUESTION_MARKS, UNSPACED_RUN
 from memory.language.neutral_text import names_speaker, quote_speaker_lines
 from memory.language.sentences import Vocabulary, split_sentences
 from memory.language.terms import Analyzer
@@ -232,7 +232,7 @@ def _split_sentences(text: str) -> Iterator[str]:
 def _weigh(order: int, message: Message, text: str) -> _Sentence:
     facts = tuple(find_facts(text).items())
     base = {"user": 1.0, "assistant": 0.2}.get(message.role, 0.0)
-    if text.endswith(("?", "？", "؟")):
+    if text.endswith(QUESTION_MARKS):
         base -= 0.5
     words = _vocabulary.rare_words(text)
     return _Sentence(order, message.role.capitalize(), text, facts, words, base, estimate_text(text) + 1)

@@ -134,13 +134,7 @@ class View:
             total_tokens([*earlier.values(), *((recall,) if recall else ()), *self.notes]),
             self.question.tokens,
         )
-        counted, done, shares = 0, 0, []
-        # Round the running sum, not each part, so that the parts add up to the total.
-        for size in sizes:
-            counted += size
-            shares.append(self.calibration.apply(counted) - done)
-            done += shares[-1]
-        return ViewParts(*shares)
+        return ViewParts(*self.calibration.apply_to_parts(sizes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +271,7 @@ def _past_pins(
 ) -> Cut:
     """Return the cut after pinned messages that the checkpoint covers: they are not part of the tail if not everything
     fits."""
-    covered = checkpoint.last_position if checkpoint else -1
-    behind = sum(1 for message in prepared if message.position is not None and message.position <= covered)
+    behind = sum(map(checkpoint.covers, prepared)) if checkpoint else 0
     if behind <= cut.start or total_tokens(prepared) <= room.body - question_tokens - room.summary:
         return cut
     return replace(cut, start=behind, text_only=max(behind, cut.text_only))
@@ -334,12 +327,7 @@ def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) 
     """Return the number of messages that the view represents. The checkpoint counts the pinned ones that it covers."""
     if checkpoint is None:
         return len(messages)
-    after = [
-        message
-        for message in messages
-        if message.position is None or message.position > checkpoint.last_position
-    ]
-    return checkpoint.message_count + len(after)
+    return checkpoint.message_count + sum(not checkpoint.covers(message) for message in messages)
 
 
 def _dropped(

@@ -16,6 +16,7 @@ from chatapp.features.mcp_server.resources import KINDS
 from chatapp.features.mcp_server.tools import TOOLS, McpTool
 from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound, ServiceError
+from memory.strict_types import first_problem
 
 CALLER = "palimpsest.caller"
 """Key of the caller in the ASGI scope of a request."""
@@ -61,8 +62,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
         arguments = tool.arguments.model_validate(params.arguments or {})
         result = await retry_on_outage(tool.run)(caller.user, arguments)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        return _problem(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}")
+        return _problem(": ".join(first_problem(error)))
     except ServiceError as error:
         return _problem(error.message)
     text = json.dumps(result, ensure_ascii=False)

@@ -70,7 +70,8 @@ _MESSAGE = TypeAdapter(Message)
 
 
 def read_manifest(stored: str) -> Manifest:
-    return _MANIFEST.validate_json(stored)
+    # An earlier version stored this for edited answers. Within a text, the quotes would be escaped.
+    return _MANIFEST.validate_json(stored.replace('"source":"edited"', '"source":"history"'))
 
 
 def dump_manifest(manifest: Manifest) -> str:

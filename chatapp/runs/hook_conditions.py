@@ -11,6 +11,7 @@ from chatapp.context.assembly import LoadedContext
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Message as MessageRow
 from chatapp.runs.selectors import count_step_calls
+from memory.summaries.reminder import reminder_message
 from memory.summaries.summary import checkpoint_message
 from memory.tokens import total_tokens
 from memory.turns import starts_turn
@@ -25,8 +26,11 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
     inputs = loaded.inputs
     is_asked = not inputs.question.is_empty
     checkpoint = inputs.checkpoint
-    summary = checkpoint_message(checkpoint).tokens if checkpoint else 0
-    estimate = inputs.system.tokens + count_tools(inputs.tools) + summary
+    frame = [inputs.system, *([inputs.profile] if inputs.profile else ())]
+    if checkpoint:
+        reminder = reminder_message(checkpoint.reminder)
+        frame += [checkpoint_message(checkpoint), *([reminder] if reminder else ())]
+    estimate = total_tokens(frame) + count_tools(inputs.tools)
     estimate += inputs.left_out.tokens + total_tokens(inputs.messages)
     tokens = loaded.rules.calibration.apply(estimate + (inputs.question.tokens if is_asked else 0))
     return TurnState(

@@ -133,3 +133,8 @@ async def test_the_hash_matches_the_bytes_that_the_server_received(
     bodies = [item.body async for item in model.stream(request) if isinstance(item, RequestSent)]
     assert [hash_body(body) for body in bodies] == [asked.sha256 for asked in server.requests_of("chat")]
     assert ["temperature" in body for body in bodies] == [True, False]
+
+
+def test_an_edited_answer_in_a_request_of_an_earlier_version_is_history() -> None:
+    manifest = Manifest("0" * 64, {"model": "m"}, WireStyle(), (StoredSpan("edited", 3, 3),))
+    assert read_manifest(dump_manifest(manifest)).pieces == (StoredSpan("history", 3, 3),)

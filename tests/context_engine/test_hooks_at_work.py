@@ -364,7 +364,7 @@ async def test_a_declared_compaction_replaces_automatic_compaction_and_uses_its_
         assert not model_server.requests_of("summary")
 
 
-async def test_a_hook_measures_an_extract_as_it_is_sent(
+async def test_a_hook_measures_an_extract_and_its_reminder_as_they_are_sent(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     model_server.defaults["summary"] = fails(401, "Incorrect API key provided.")
@@ -380,9 +380,10 @@ async def test_a_hook_measures_an_extract_as_it_is_sent(
         without = replace(loaded, inputs=replace(loaded.inputs, checkpoint=None))
         others = await in_database(measure_turn)(without)
     assert "An extract of" in last_chat(model_server)[1]["content"]
-    sent = loaded.assemble().view.summary
-    assert sent is not None
-    assert measured.tokens - others.tokens == sent.tokens
+    view = loaded.assemble().view
+    assert view.summary
+    assert view.reminder
+    assert measured.tokens - others.tokens == view.summary.tokens + view.reminder.tokens
 
 
 async def test_two_turns_pass_between_compactions_of_a_hook(

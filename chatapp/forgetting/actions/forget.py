@@ -132,7 +132,11 @@ def forget_pieces(removal: Removal, user: User, now: datetime, turns: PacedTrans
                     return
             yield done
         except NotFound:  # another process has forgotten this piece meanwhile
-            note_forgotten(removal, piece.message_ids | piece.entry_ids)
+            with turns.hold(), transaction.atomic():
+                begin_forgetting(user.pk)
+                # Reload its progress, because the other process may have noted more than this piece.
+                if is_held(removal):
+                    note_forgotten(removal, piece.message_ids | piece.entry_ids)
 
 
 def _piece_of(

@@ -4,6 +4,7 @@ the sweep writes the files."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -62,7 +63,10 @@ def rewrite_day(
     )
     # Prepare words, claims and rows before locking, because for many entries this takes longest.
     changes = make_changes(rows=rows)
-    ahead = prepare_forgetting(missing.chosen_of(user, now)) if missing.at_once else None
+    ahead = None
+    # If all of them were forgotten meanwhile, the day was changed and is prepared again below.
+    with suppress(NotFound):
+        ahead = prepare_forgetting(missing.chosen_of(user, now)) if missing.at_once else None
     work = removal = done = None
     with transaction.atomic():
         # First, because forgetting counts are locked before all other rows.

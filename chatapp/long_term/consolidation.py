@@ -38,10 +38,9 @@ from chatapp.operations import clock
 from chatapp.operations.errors import UNEXPECTED, LeaseLost, NotFound
 from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
-from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, fast_model_of
-from chatapp.providers.usage import CallUsage
+from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.recall.selectors.claims import StatementPlace, find_statement
 from chatapp.recall.user_search import search_memory
 from memory.long_term.consolidation import (
@@ -224,18 +223,7 @@ def _give_up(lease: ConsolidationLease) -> None:
 
 
 def _calls(work: _Work, asking: BackgroundCaller) -> list[CallUsage]:
-    return [
-        CallUsage(
-            model=work.config,
-            purpose="memory",
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost=price_call(work.config, usage),
-            exact=usage.exact,
-        )
-        for usage in asking.usages
-    ]
+    return [priced_call(work.config, usage, "memory") for usage in asking.usages]
 
 
 def _go_on(row: Consolidation) -> None:

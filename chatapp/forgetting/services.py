@@ -117,8 +117,10 @@ def forget_chosen(
     lines: Mapping[UUID, Sequence[str]] | None = None,
     asked_in: UUID | None = None,
     for_good: bool = False,
+    confirms: ForgetProposal | None = None,
 ) -> Done:
-    """Forget messages and entries, in pieces if there are many. Raise NotFound if none of them exists."""
+    """Forget messages and entries, in pieces if there are many. Raise NotFound if none of them exists, or if another
+    process has confirmed `confirms` meanwhile."""
     messages, entries = {*message_ids}, {*entry_ids}
     # A removal in pieces records only whole messages and entries. Lines and a request in a chat need one transaction.
     if lines or asked_in or (len(messages) <= MESSAGES and len(entries) <= ENTRIES):
@@ -132,13 +134,20 @@ def forget_chosen(
                 lines=lines,
                 asked_in=asked_in,
                 for_good=for_good,
+                confirms=confirms,
             )
         )
     said = Message.objects.filter(conversation__user=user, pk__in=messages)
     if not said.exists() and not MemoryEntry.objects.filter(user=user, pk__in=entries).exists():
         raise NotFound
     removal = begin_forgetting_many(
-        user=user, message_ids=messages, entry_ids=entries, what=what, for_good=for_good, now=now
+        user=user,
+        message_ids=messages,
+        entry_ids=entries,
+        what=what,
+        for_good=for_good,
+        now=now,
+        confirms=confirms,
     )
     return finish_many(Removing(removal, now))
 

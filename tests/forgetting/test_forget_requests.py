@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting import proposing
 from chatapp.forgetting import tasks as forgetting_tasks
-from chatapp.forgetting.models import ForgetProposal, Tombstone
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Tombstone
 from chatapp.forgetting.proposing import is_about, propose_forgetting
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
@@ -281,6 +283,29 @@ def test_confirmed_items_are_forgotten_and_others_stay(alice: User, charlie: Use
     assert KEPT in MemoryEntry.objects.get().text, "the entry said that, too"
     again = post(api_client(alice), f"{FORGET}/confirm", **chosen)
     assert again == {**receipt, "proposal": None}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["message", "entry"])
+def test_two_simultaneous_confirmations_return_one_receipt(
+    alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    live(alice)
+    client = api_client(alice)
+    found = post(client, f"{FORGET}/propose", query=f"my favourite colour {SECRET}")
+    ids = [item["id"] for item in found["items"] if item["kind"] == kind]
+    chosen = {"proposal_id": found["proposal_id"], "item_ids": ids}
+    real, faster = proposing.forget_chosen, list[dict]()
+
+    def forget_chosen(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(proposing, "forget_chosen", real)
+        faster.append(post(client, f"{FORGET}/confirm", **chosen))
+        return real(*given, **named)
+
+    monkeypatch.setattr(proposing, "forget_chosen", forget_chosen)
+    second = post(client, f"{FORGET}/confirm", **chosen)
+    assert [second] == [{**first, "proposal": None} for first in faster]
+    assert ForgetReceipt.objects.count() == 1
 
 
 def test_only_proposed_items_can_be_confirmed(alice: User, api_client: Clients):

@@ -43,6 +43,7 @@ from chatapp.forgetting.actions.derived_texts import (
     texts_of_runs,
     without_copies,
 )
+from chatapp.forgetting.actions.proposals import note_confirmed
 from chatapp.forgetting.actions.removals import (
     add_to_receipt,
     bar_in_pieces,
@@ -86,9 +87,10 @@ def forget_items(
     lines: Lines | None = None,
     asked_in: UUID | None = None,
     for_good: bool = False,
+    confirms: ForgetProposal | None = None,
 ) -> Done:
     """Forget messages and memory entries with everything that names them as a source. Ignore ids that are missing or
-    another user's; raise NotFound if none is left.
+    another user's; raise NotFound if none is left, or if another process has confirmed `confirms` meanwhile.
 
     For an entry in `lines`, forget only those lines. `asked_in` is the message with the request, which is forgotten
     with its answer. `for_good` bars the sentences even if the user asks to remember them later.
@@ -101,7 +103,10 @@ def forget_items(
     with transaction.atomic():
         count = begin_forgetting(user.pk)
         work = lock_chosen(chosen, ahead, forgotten_count=count)
-        return forget_locked(work, what=what, for_good=for_good)
+        done = forget_locked(work, what=what, for_good=for_good)
+        if confirms is not None:
+            note_confirmed(confirms, done.receipt)
+        return done
 
 
 def forget_locked(work: Work, *, what: str, for_good: bool = False) -> Done:

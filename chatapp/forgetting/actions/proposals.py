@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 
@@ -14,6 +13,7 @@ from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.operations.errors import NotFound
 from chatapp.realtime import event_log
 
 
@@ -54,6 +54,8 @@ def propose_in_chat(
         return proposal
 
 
-def note_confirmed(*, proposal_id: UUID, receipt: ForgetReceipt) -> None:
-    with transaction.atomic():
-        ForgetProposal.objects.filter(pk=proposal_id).update(receipt=receipt)
+def note_confirmed(proposal: ForgetProposal, receipt: ForgetReceipt) -> None:
+    """Record the receipt of a confirmed proposal, in the transaction that forgets. Raise NotFound if another process
+    has confirmed it meanwhile."""
+    if not ForgetProposal.objects.filter(pk=proposal.pk, receipt=None).update(receipt=receipt):
+        raise NotFound

@@ -22,7 +22,8 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
 from chatapp.forgetting.actions.derived_texts import request_texts
-from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
+from chatapp.forgetting.actions.proposals import note_confirmed
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.operations import clock
 from chatapp.operations.database.work_budget import Budget, PacedTransactions, Spending, delete_some
@@ -77,18 +78,22 @@ def begin_forgetting_many(
     what: str,
     for_good: bool,
     now: datetime,
+    confirms: ForgetProposal | None = None,
 ) -> Removal:
     """Record messages and entries to forget before forgetting any, so that the sweep finishes an interrupted
-    forgetting. The caller has checked that they exist."""
+    forgetting. The caller has checked that they exist. Raise NotFound if another process has confirmed `confirms`."""
     # Ids sort by time, and neighbours share summaries and entries.
     chosen = {"messages": sorted(map(str, message_ids)), "entries": sorted(map(str, entry_ids))}
     with transaction.atomic():
+        receipt = ForgetReceipt.objects.create(user=user, what=what, at=now)
+        if confirms is not None:
+            note_confirmed(confirms, receipt)
         return Removal.objects.create(
             user_id=user.pk,
             phase=Removal.Phase.CHOSEN,
             chosen=chosen,
             for_good=for_good,
-            receipt=ForgetReceipt.objects.create(user=user, what=what, at=now),
+            receipt=receipt,
             lease_expires_at=now + Removal.LEASE,
         )
 

@@ -137,7 +137,8 @@ class Removing:
         if not self._has_removed_texts:
             self._has_removed_texts = remove_texts_behind(removal, budget)
             return False
-        return self._clean_index(documents_made_of(list(map(UUID, chosen.get("sources", ())))), budget)
+        whole = [UUID(pk) for pk in chosen.get("sources", ()) if pk not in chosen.get("lines", ())]
+        return self._clean_index(documents_made_of(whole), budget)
 
     def _clean_index(self, documents: QuerySet[SearchDocument], budget: Budget) -> bool:
         if self._documents is None:

@@ -76,14 +76,8 @@ def rewrite_day(
             rows = day_entries(user.pk, day)
             missing, changes, ahead = _missing(rows, sections), make_changes(rows=rows), None
         if missing.in_pieces:
-            removal = begin_forgetting_many(
-                user=user,
-                message_ids=[],
-                entry_ids=missing.in_pieces,
-                what=ForgetReceipt.What.ENTRY,
-                for_good=False,
-                now=now,
-            )
+            many = Chosen(user, now, entry_ids=frozenset(missing.in_pieces))
+            removal = begin_forgetting_many(many, what=ForgetReceipt.What.ENTRY)
         if missing.at_once:
             chosen = missing.chosen_of(user, now)
             work = lock_chosen(

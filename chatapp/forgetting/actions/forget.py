@@ -19,7 +19,6 @@ from chatapp.conversations.models import Message
 from chatapp.files.actions import delete_offloads_of_tools, delete_unshared_attachments
 from chatapp.forgetting.actions.collecting import (
     Chosen,
-    Lines,
     PreparedForgetting,
     Work,
     begin_forgetting,
@@ -78,30 +77,16 @@ class Done:
 
 
 def forget_items(
-    *,
-    user: User,
-    message_ids: Iterable[UUID],
-    entry_ids: Iterable[UUID],
-    what: str,
-    now: datetime,
-    lines: Lines | None = None,
-    asked_in: UUID | None = None,
-    for_good: bool = False,
-    confirms: ForgetProposal | None = None,
+    chosen: Chosen, *, what: str, for_good: bool = False, confirms: ForgetProposal | None = None
 ) -> Done:
     """Forget messages and memory entries with everything that names them as a source. Ignore ids that are missing or
     another user's; raise NotFound if none is left, or if another process has confirmed `confirms` meanwhile.
 
-    For an entry in `lines`, forget only those lines. `asked_in` is the message with the request, which is forgotten
-    with its answer. `for_good` bars the sentences even if the user asks to remember them later.
+    `for_good` bars the sentences even if the user asks to remember them later.
     """
-    messages = {*message_ids}
-    if asked_in:
-        messages |= {asked_in, *Message.objects.filter(parent=asked_in).values_list("pk", flat=True)}
-    chosen = Chosen(user, now, frozenset(messages), frozenset(entry_ids), lines or {})
     ahead = prepare_forgetting(chosen)
     with transaction.atomic():
-        count = begin_forgetting(user.pk)
+        count = begin_forgetting(chosen.user.pk)
         work = lock_chosen(chosen, ahead, forgotten_count=count)
         done = forget_locked(work, what=what, for_good=for_good)
         if confirms is not None:
@@ -160,7 +145,8 @@ def _piece_of(
     gone = chosen.get("sources", [])
     together = known.read([*chosen["messages"], *chosen["entries"], *gone])
     redacted = known.read([*gone, *chosen.get("untold", ()), *chosen.get("remade", ())])
-    return Chosen(user, now, message_ids, entry_ids, together=together, redacted=redacted)
+    lines = {known[pk]: some for pk, some in chosen.get("lines", {}).items() if known[pk] in entry_ids}
+    return Chosen(user, now, message_ids, entry_ids, lines, together, redacted)
 
 
 class _Ids(dict[str, UUID]):
@@ -220,7 +206,8 @@ def _forget_said(work: Work) -> tuple[str, ...]:
     left = {
         pk: _without_lines(entry.text, lines[pk]) if pk in lines else "" for pk, entry in work.entries.items()
     }
-    _change(work, work.entries.values(), left, hides=work.removal is not None)
+    # A forgetting in pieces cleans the index later, but not of an entry that keeps some lines.
+    _change(work, work.entries.values(), left, hides=work.removal is not None and not lines)
     work.removed.update(
         messages=len(work.messages),
         messages_redacted=len(work.cut),

@@ -15,12 +15,12 @@ from django.db import models, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Cast, Length
 
-from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
+from chatapp.forgetting.actions.collecting import Chosen
 from chatapp.forgetting.actions.derived_texts import request_texts
 from chatapp.forgetting.actions.proposals import note_confirmed
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
@@ -71,30 +71,27 @@ def end_import(removal: Removal) -> None:
 
 
 def begin_forgetting_many(
-    *,
-    user: User,
-    message_ids: Collection[UUID],
-    entry_ids: Collection[UUID],
-    what: str,
-    for_good: bool,
-    now: datetime,
-    confirms: ForgetProposal | None = None,
+    chosen: Chosen, *, what: str, for_good: bool = False, confirms: ForgetProposal | None = None
 ) -> Removal:
     """Record messages and entries to forget before forgetting any, so that the sweep finishes an interrupted
     forgetting. The caller has checked that they exist. Raise NotFound if another process has confirmed `confirms`."""
     # Ids sort by time, and neighbours share summaries and entries.
-    chosen = {"messages": sorted(map(str, message_ids)), "entries": sorted(map(str, entry_ids))}
+    left = {
+        "messages": sorted(map(str, chosen.message_ids)),
+        "entries": sorted(map(str, chosen.entry_ids)),
+        "lines": {str(pk): list(lines) for pk, lines in chosen.lines.items()},
+    }
     with transaction.atomic():
-        receipt = ForgetReceipt.objects.create(user=user, what=what, at=now)
+        receipt = ForgetReceipt.objects.create(user=chosen.user, what=what, at=chosen.now)
         if confirms is not None:
             note_confirmed(confirms, receipt)
         return Removal.objects.create(
-            user_id=user.pk,
+            user_id=chosen.user.pk,
             phase=Removal.Phase.CHOSEN,
-            chosen=chosen,
+            chosen=left,
             for_good=for_good,
             receipt=receipt,
-            lease_expires_at=now + Removal.LEASE,
+            lease_expires_at=chosen.now + Removal.LEASE,
         )
 
 
@@ -146,6 +143,8 @@ def note_forgotten(
     _note(
         removal,
         **left,
+        # Their ids stay, because the entries keep their other lines and thus their place in the index.
+        lines={pk: [] if pk in gone else lines for pk, lines in before.get("lines", {}).items()},
         sources=_with(before, "sources", sources),
         conversations=homes,
         newest_request_text=newest or 0,

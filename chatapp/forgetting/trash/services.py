@@ -13,7 +13,7 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.conversations.selectors.conversations import idle_conversations
-from chatapp.forgetting.actions.collecting import begin_forgetting
+from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.removing import Removing, claim, work_on
@@ -62,9 +62,8 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
                 begin_forgetting(user.pk)
             conversation = actions.restore_conversation(user=user, conversation_id=row.pk, now=now)
             if barred:
-                what = ForgetReceipt.What.CHOSEN
                 removal = begin_forgetting_many(
-                    user=user, message_ids=barred, entry_ids=[], what=what, for_good=False, now=now
+                    Chosen(user, now, frozenset(barred)), what=ForgetReceipt.What.CHOSEN
                 )
                 forgetting = Removing(removal, now)
                 forgetting.hide()

@@ -336,7 +336,7 @@ def test_a_consolidation_that_waits_for_an_entry_holds_no_later_entry(
     assert lease is not None
     read = NewProfile("- Drinks.", 0, {second.pk: 1, first.pk: 1})
     check_order(
-        lambda: complete_consolidation(lease=lease, new=read, calls=(), now=NOW),
+        lambda: complete_consolidation(lease=lease, new=read, now=NOW),
         MemoryEntry.objects.filter(pk=first.pk),
         MemoryEntry.objects.filter(pk=second.pk),
     )

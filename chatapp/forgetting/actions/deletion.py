@@ -20,7 +20,7 @@ from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.realtime.hub import publish_deletion, stop_runs_after_commit
 from chatapp.recall.actions.indexing import move_documents
-from chatapp.recall.actions.removal import remove_entries
+from chatapp.recall.actions.removal import remove_sources
 from chatapp.runs.models import Run, ToolCall
 
 
@@ -66,7 +66,7 @@ def detach_conversation(
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
     mark_days_stale(user_id, {day for _, day, _ in held})
     if forgets_memory:
-        remove_entries(user_id, [pk for pk, _, _ in held])
+        remove_sources([pk for pk, _, _ in held])
         delete_entries(user_id, [pk for pk, _, _ in held])
     _end_work(conversation, now)
     if not keeps_rows:

@@ -40,7 +40,7 @@ from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.database.access import find_row
 from chatapp.operations.database.work_budget import UNBOUNDED, PacedTransactions
 from chatapp.recall.actions.indexing import delete_index
-from chatapp.recall.actions.removal import hide_sources, unshare_entries
+from chatapp.recall.actions.removal import hide_sources, remove_sources
 from chatapp.runs.models import Run
 
 forgetting_everything = Signal()
@@ -139,7 +139,7 @@ def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
     lock_shared_entry(entry_id)
     forget_derived(work)
     MemoryEntry.objects.filter(pk=entry_id).update(scope=None)
-    unshare_entries([entry_id])
+    remove_sources([entry_id], owner__scope__isnull=False)
     return work
 
 
@@ -175,7 +175,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> S
         work = _take_from_others(user, shared, now)
         forget_derived(work)
         MemoryEntry.objects.filter(pk__in=[entry.pk for entry in shared]).update(scope=None)
-        unshare_entries([entry.pk for entry in shared])
+        remove_sources([entry.pk for entry in shared], owner__scope__isnull=False)
         forgetting_everything.send(None, user=user)
     removed, leftovers = work.removed, [Leftovers(offloads=tuple(work.files))]
     removals: list[Removal] = []

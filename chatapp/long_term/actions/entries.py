@@ -35,7 +35,7 @@ from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import drop_entry_claims
 from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries
-from chatapp.recall.actions.removal import remove_entries
+from chatapp.recall.actions.removal import remove_sources
 
 
 @transaction.atomic
@@ -309,7 +309,7 @@ def drop_entries(entries: Iterable[MemoryEntry]) -> None:
     rows = list(entries)
     for user_id in {entry.user_id for entry in rows}:
         own = [entry for entry in rows if entry.user_id == user_id]
-        remove_entries(user_id, [entry.pk for entry in own])
+        remove_sources([entry.pk for entry in own])
         mark_days_stale(user_id, {entry.day for entry in own})
         delete_entries(user_id, [entry.pk for entry in own])
 

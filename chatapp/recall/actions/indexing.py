@@ -46,8 +46,7 @@ from chatapp.recall.actions.removal import (
     abandon_index,
     delete_abandoned,
     lock_owners,
-    remove_entries,
-    remove_messages,
+    remove_sources,
 )
 from chatapp.recall.analysis import ANALYSIS_VERSION
 from chatapp.recall.index_format import (
@@ -266,7 +265,7 @@ def index_entries(
     read = read or read_entries(user_id, entries)
     ids = [entry.pk for entry in entries]
     if not are_new:
-        remove_entries(user_id, ids)
+        remove_sources(ids)
     extracted = [entry.pk for entry in entries if entry.compaction_id]
     undone = withdrawn_entries().filter(pk__in=extracted)
     withdrawn = set(undone.values_list("pk", flat=True)) if extracted else set()
@@ -304,7 +303,7 @@ def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
     """Index messages of the user again, in the transaction that changes their texts. Skip messages not indexed yet."""
     homes = {row.conversation_id for row in rows}
     indexed = dict(Conversation.with_unowned.filter(pk__in=homes).values_list("pk", "indexed_below"))
-    remove_messages(user_id, [row.pk for row in rows])
+    remove_sources([row.pk for row in rows])
     note_messages(user_id, rows)
     texts = [
         [document.stored() for document in message_documents(row)]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from chatapp.context.assembly import LoadedContext
 from chatapp.conversations import message_values
-from chatapp.conversations.branches import visible_spans
+from chatapp.conversations.branches import is_visible, visible_spans
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.scopes import shared_entries
@@ -100,13 +100,11 @@ def _rows_of_runs(loaded: LoadedContext, asked: Sequence[UUID]) -> dict[str, lis
     """Return the rows by question, without those before the last answer that started recall anew."""
     statement = _ROWS.format(questions=placeholders(len(asked)))
     rows = [_Row(*row) for row in execute(statement, loaded.user_id, *asked).fetchall()]
-    spans = dict(visible_spans(loaded.branch))
+    spans = visible_spans(loaded.branch)
     found: dict[str, list[_Row]] = {}
     for _, of_run in groupby(rows, key=lambda row: row.position):
         first, *others = of_run
-        # -1: the branch is not visible at all. None: all of it is visible.
-        upto = spans.get(as_key(first.branch_id), -1)
-        if upto is not None and first.position > upto:
+        if not is_visible(spans, as_key(first.branch_id), first.position):
             continue
         if first.starts_anew:
             found.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from django.db.models import Max, Q, QuerySet, Sum
@@ -13,10 +13,15 @@ from chatapp.conversations.models import Branch, Message
 from chatapp.operations.database.statements import columns_of, read_models
 
 
-def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:
-    """Return `(branch_id, last_visible_position)`, nearest first; None = to its end."""
-    ancestors: list[tuple[UUID, int | None]] = [(UUID(raw), upto) for raw, upto in branch.lineage]
-    return [(branch.pk, None), *ancestors]
+def visible_spans(branch: Branch) -> dict[UUID, int | None]:
+    """Return the last visible position by branch id, nearest branch first; None = to its end."""
+    return {branch.pk: None, **{UUID(raw): upto for raw, upto in branch.lineage}}
+
+
+def is_visible(spans: Mapping[UUID, int | None], branch_id: UUID | None, position: int) -> bool:
+    """Return whether a position of a branch is in these `visible_spans`."""
+    upto = spans.get(branch_id, -1) if branch_id else -1
+    return upto is None or position <= upto
 
 
 def lineage_below(message: Message) -> list[list[str | int]]:
@@ -28,7 +33,7 @@ def lineage_below(message: Message) -> list[list[str | int]]:
 def _visible(branch: Branch, after_position: int, field: str) -> Q:
     """Return the condition that a row is visible in the branch, by its branch and the position in `field`."""
     visible = Q(branch=branch)
-    for branch_id, upto in visible_spans(branch)[1:]:
+    for branch_id, upto in visible_spans(branch).items():
         if upto is not None and upto > after_position:
             visible |= Q(branch_id=branch_id, **{f"{field}__lte": upto})
     return visible
@@ -37,7 +42,7 @@ def _visible(branch: Branch, after_position: int, field: str) -> Q:
 def visible_sql(branch: Branch, after_position: int, column: str) -> tuple[str, list[UUID | int]]:
     """Return the condition of `_visible` as fixed SQL, with its values."""
     condition, values = "branch_id = %s", list[UUID | int]([branch.pk])
-    for branch_id, upto in visible_spans(branch)[1:]:
+    for branch_id, upto in visible_spans(branch).items():
         if upto is not None and upto > after_position:
             condition += f" OR branch_id = %s AND {column} <= %s"
             values += [branch_id, upto]
@@ -153,13 +158,10 @@ def _has_branches(conversation_id: UUID) -> bool:
 def newest_branch_showing(message: Message) -> Branch:
     """Return, of the branches that show `message`, the one with the newest message."""
     branches = Branch.objects.filter(conversation=message.conversation_id)
-    showing = [branch for branch in branches if _shows(branch, message)]
+    showing = [
+        branch
+        for branch in branches
+        if is_visible(visible_spans(branch), message.branch_id, message.position)
+    ]
     rows = Message.objects.filter(conversation=message.conversation_id, branch__in=showing)
     return rows.select_related("branch").latest("position").branch
-
-
-def _shows(branch: Branch, message: Message) -> bool:
-    return any(
-        branch_id == message.branch_id and (upto is None or message.position <= upto)
-        for branch_id, upto in visible_spans(branch)
-    )

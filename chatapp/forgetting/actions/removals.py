@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
+from chatapp.files.attachments import discard_content
 from chatapp.files.models import Attachment, Offload
 from chatapp.forgetting.actions.collecting import Chosen
 from chatapp.forgetting.actions.derived_texts import request_texts
@@ -238,30 +240,24 @@ def end_removal(removal: Removal) -> None:
 # --- Rows, in pieces ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedRows:
-    """The result of one transaction: whether no rows are left, and hashes of files that may be unused now."""
-
-    is_done: bool
-    hashes: tuple[str, ...] = ()
-
-
-def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
-    """Delete rows of the conversation in one transaction, referencing rows first."""
+def remove_rows(removal: Removal, budget: Budget) -> bool:
+    """Delete rows of the conversation in one transaction, referencing rows first; after its commit, also files that
+    nothing else uses. Return whether no rows are left."""
     home = removal.home
     groups = _next_messages(removal, budget)
     with transaction.atomic():
         spending = budget.start()
         if not _forget_usage(home, spending):
-            return RemovedRows(False)
+            return False
         for rows in _hanging_on(home):
             if not delete_some(rows, spending):
-                return RemovedRows(False)
+                return False
         hashes = _delete_messages(removal, groups, spending)
+        transaction.on_commit(partial(discard_content, hashes))
         if Message.objects.filter(conversation=home).exists():
-            return RemovedRows(False, hashes)
+            return False
         Conversation.with_unowned.filter(pk=home, user=None).delete()
-        return RemovedRows(True, hashes)
+        return True
 
 
 def _hanging_on(home: UUID) -> list[QuerySet[Any]]:

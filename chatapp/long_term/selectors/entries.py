@@ -141,22 +141,12 @@ def all_days(user_id: UUID) -> list[date]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionText:
-    """One text of an entry, and who wrote it."""
-
-    number: int
-    text: str
-    author: str
-    written_at: datetime
-    is_current: bool
-
-
-def entry_history(entry: MemoryEntry) -> list[RevisionText]:
-    """Return the texts of an entry, newest first, including the current one."""
-    now = RevisionText(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
-    earlier = entry.revisions.order_by("-number")
-    return [now, *(RevisionText(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
+def entry_history(entry: MemoryEntry) -> list[EntryRevision]:
+    """Return the texts of an entry, newest first: the current one, as an unsaved row, and the earlier ones."""
+    current = EntryRevision(
+        number=entry.revision, text=entry.text, author=entry.author, written_at=entry.updated_at
+    )
+    return [current, *entry.revisions.order_by("-number")]
 
 
 def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:

@@ -20,8 +20,9 @@ from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
+from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.attachments import discard_content
-from chatapp.files.models import Attachment, Offload
+from chatapp.files.models import Offload
 from chatapp.forgetting.actions.collecting import Chosen
 from chatapp.forgetting.actions.derived_texts import request_texts
 from chatapp.forgetting.actions.proposals import note_confirmed
@@ -332,7 +333,7 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
         # Drop claims before their messages: after a mere cascade, no later claim would supersede what these did.
         drop_message_claims(removal.user_id, group.ids)
         barred |= {row.whole: row for row in group.tombstones}
-        hashes += _delete_attachments(group.ids)
+        hashes += delete_unshared_attachments(group.ids)
         Message.objects.filter(pk__in=group.ids).delete()
         spending.spend(len(group.ids), group.chars)
         if spending.is_spent:
@@ -343,21 +344,6 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
         Removal.objects.filter(pk=removal.pk).update(tombstone_count=removal.tombstone_count)
     add_to_receipt(removal.receipt, {"tombstones": tombstones, "files": len(hashes)})
     return tuple(hashes)
-
-
-def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
-    """Delete the attachments that no other message or folder uses. Return their hashes."""
-    links = Attachment.messages.through.objects
-    here = set(links.filter(message__in=message_ids).values_list("attachment", flat=True))
-    if not here:
-        return []
-    elsewhere = links.filter(attachment__in=here).exclude(message__in=message_ids)
-    own = Attachment.objects.filter(
-        pk__in=here - set(elsewhere.values_list("attachment", flat=True)), folders=None
-    )
-    hashes = list(own.values_list("sha256", flat=True))
-    own.delete()
-    return hashes
 
 
 def add_to_receipt(receipt: ForgetReceipt | None, removed: Mapping[str, int]) -> None:

@@ -35,7 +35,7 @@ from chatapp.operations.workers.leases import is_out_of_lease
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.blanking import publish_forgotten
-from chatapp.recall.actions.claims import drop_message_claims
+from chatapp.recall.actions.claims import replace_claims
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.runs.models import Run, RunStep, ToolCall
 
@@ -331,7 +331,7 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
     lock_indexes_of([removal.user_id])
     for group in groups:
         # Drop claims before their messages: after a mere cascade, no later claim would supersede what these did.
-        drop_message_claims(removal.user_id, group.ids)
+        replace_claims(removal.user_id, "message_id", group.ids, keeps_named=False)
         barred |= {row.whole: row for row in group.tombstones}
         hashes += delete_unshared_attachments(group.ids)
         Message.objects.filter(pk__in=group.ids).delete()

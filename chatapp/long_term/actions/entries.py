@@ -33,7 +33,7 @@ from chatapp.operations.database.statements import (
 )
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
-from chatapp.recall.actions.claims import drop_entry_claims
+from chatapp.recall.actions.claims import replace_claims
 from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries
 from chatapp.recall.actions.removal import remove_sources
 
@@ -318,7 +318,7 @@ def delete_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
     """Delete entries of the user with their history, sources and claims, in a fixed number of statements. The caller
     holds their locks, and removes them from the index."""
     # Delete claims first: after a cascade, no newer claim would supersede what these superseded.
-    drop_entry_claims(user_id, entry_ids)
+    replace_claims(user_id, "entry_id", entry_ids, keeps_named=False)
     EntryRevision.objects.filter(entry__in=entry_ids).delete()
     EntrySource.objects.filter(entry__in=entry_ids).delete()
     delete_rows(MemoryEntry, entry_ids)

@@ -39,8 +39,7 @@ from chatapp.recall.actions.claims import (
     find_entry_claims,
     find_message_claims,
     note_messages,
-    store_entry_claims,
-    store_message_claims,
+    replace_claims,
 )
 from chatapp.recall.actions.removal import (
     abandon_index,
@@ -180,7 +179,7 @@ def _store_batch(batch: Batch, said: _Said) -> int | None:
         last_ordinal = _append(owner, [documents], found[0])
         execute(_INDEXED, batch.end, last_ordinal, batch.conversation_id)
         claiming = [key for key in said.claiming if key in present]
-        store_message_claims(batch.user_id, claiming, said.claims)
+        replace_claims(batch.user_id, "message_id", claiming, said.claims)
         if changed:
             note_messages(batch.user_id, changed)
         asking = (said.asking & present) | {row.pk for row in changed if _asks_to_remember(row)}
@@ -275,7 +274,7 @@ def index_entries(
     # Use one order everywhere, so that two transactions do not deadlock.
     for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
         _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
-    store_entry_claims(user_id, ids, read.claims)
+    replace_claims(user_id, "entry_id", ids, read.claims)
 
 
 def move_documents(user_id: UUID, entry_ids: Collection[UUID], conversation_id: UUID | None) -> None:

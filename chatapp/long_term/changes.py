@@ -20,7 +20,6 @@ from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.removing import Removing
 from chatapp.forgetting.services import finish, finish_many, forget_chosen
 from chatapp.long_term import files
-from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.actions import days, entries
 from chatapp.long_term.actions import profile as profile_actions
 from chatapp.long_term.actions.days import DaySection
@@ -140,24 +139,12 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
     return _shown(entries.approve_entry(user=user, entry_id=entry_id))
 
 
-def reject_entry(*, user: User, entry_id: str) -> None:
-    entries.reject_entry(user=user, entry_id=entry_id, now=clock.now())
-
-
-def forget_entry(*, user: User, entry_id: str) -> None:
-    _forget(user, [accessible_entry(user, entry_id).pk], ForgetReceipt.What.ENTRY)
-
-
 def forget_day(*, user: User, day: date) -> None:
     """Forget all entries of a day. Raise NotFound if there are none."""
     ids = day_entry_ids(user.pk, day)
     if not ids:
         raise NotFound("There are no memory entries for this day.")
-    _forget(user, ids, ForgetReceipt.What.DAY)
-
-
-def _forget(user: User, entry_ids: Sequence[UUID], what: str) -> None:
-    forget_chosen(user, [], entry_ids, what=what, now=clock.now())
+    forget_chosen(user, [], ids, what=ForgetReceipt.What.DAY, now=clock.now())
 
 
 def _shown(entry: MemoryEntry) -> MemoryEntry:

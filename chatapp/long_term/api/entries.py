@@ -8,11 +8,13 @@ from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
+from chatapp.forgetting.services import forget_entry
 from chatapp.long_term import changes, schemas
 from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.long_term.selectors.entries import entry_history
 from chatapp.operations import clock
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 
@@ -56,7 +58,7 @@ def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
 @entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=answers(404))
 def remove(request: ApiRequest, entry_id: str) -> Any:
     """Forget an entry with its history."""
-    changes.forget_entry(user=request.auth.user, entry_id=entry_id)
+    forget_entry(request.auth.user, parse_id(entry_id), now=clock.now())
     return Status(204, None)
 
 

@@ -15,7 +15,7 @@ from chatapp.conversations.models import Message
 from chatapp.files import attachments, offloads
 from chatapp.files.selectors import accessible_attachments
 from chatapp.forgetting.actions.collecting import Chosen
-from chatapp.forgetting.actions.deletion import Detached, Leftovers
+from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items
 from chatapp.forgetting.actions.forget_all import (
     StartedForgetting,
@@ -25,7 +25,7 @@ from chatapp.forgetting.actions.forget_all import (
 )
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.actions.uploads import delete_upload
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.removing import Removing, claim, work_on
 from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.forgetting.trash.actions import begin_purge
@@ -197,9 +197,9 @@ def delete_file(user: User, file_id: str, *, now: datetime) -> None:
     remove_leftovers(delete_upload(user=user, file=file, now=now))
 
 
-def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
+def finish_removal(removal: Removal, now: datetime, pace: Pace) -> None:
     """Finish a deletion. `pace` limits only the deletion of hidden rows; a worker does the rest."""
-    _carry_out([Removing(detached.removal, now)], pace)
+    _carry_out([Removing(removal, now)], pace)
 
 
 def remove_rest(removal_id: int, *, now: datetime, pace: Pace = IN_WORKER) -> None:

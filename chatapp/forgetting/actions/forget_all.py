@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -25,7 +24,7 @@ from chatapp.forgetting.actions.collecting import (
     hold,
     lock_reached,
 )
-from chatapp.forgetting.actions.deletion import Detached, Leftovers, detach_conversation
+from chatapp.forgetting.actions.deletion import Leftovers, detach_conversation
 from chatapp.forgetting.actions.forget import ENTRIES, forget_derived, propose
 from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
@@ -76,15 +75,11 @@ def forget_conversation(
         conversation = lock_conversation(user, conversation_id)
         receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
         conversation_forgotten.send(None, user=user, conversation=conversation)
-        detached = _detach(
-            conversation,
-            now,
-            for_good,
-            forgets=True,
-            receipt=receipt,
+        removal = detach_conversation(
+            conversation, now=now, forgets_memory=True, forgets=True, for_good=for_good, receipt=receipt
         )
         add_to_receipt(receipt, counts)
-    return StartedForgetting(receipt, (detached.removal,))
+    return StartedForgetting(receipt, (removal,))
 
 
 def read_copies(removal: Removal, now: datetime) -> Work:
@@ -188,9 +183,11 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> S
         with transaction.atomic():
             entries = entries_going_with(conversation)
             for row in lock_reached(user.pk, [conversation.pk], entries, now):
-                detached = _detach(row, now, for_good, receipt=receipt)
+                removal = detach_conversation(
+                    row, now=now, forgets_memory=True, for_good=for_good, receipt=receipt
+                )
                 removed.update(counts)
-                removals.append(detached.removal)
+                removals.append(removal)
     turns = PacedTransactions(UNBOUNDED)
     _delete_entries(user, removed, now, for_good, receipt, turns)
     leftovers += _delete_uploads(user, removed, turns)
@@ -214,18 +211,6 @@ def _counts(conversation: Conversation) -> Counter[str]:
         events=conversation.events.count(),
         requests=conversation.request_texts.count(),
         offloaded=conversation.offloads.count(),
-    )
-
-
-def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: Any) -> Detached:
-    """Detach a conversation and delete its entries. Unless it is temporary, its sentences are not learned again."""
-    return detach_conversation(
-        conversation,
-        now=now,
-        forgets_memory=True,
-        raises_tombstones=not conversation.temporary,
-        for_good=for_good,
-        **how,
     )
 
 

@@ -18,7 +18,7 @@ from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.removing import Removing, claim, work_on
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE
-from chatapp.forgetting.services import finish_begun, finish_detached, finish_many
+from chatapp.forgetting.services import finish_begun, finish_many, finish_removal
 from chatapp.forgetting.trash import actions
 from chatapp.forgetting.trash.restoring import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
@@ -38,8 +38,8 @@ def move_to_trash(
 ) -> None:
     """Move a conversation to the trash: only its user's trash shows it once this returns. Raise NotFound, and Conflict
     if it is temporary or something in it is being forgotten."""
-    detached = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
-    finish_detached(detached, now, pace)
+    removal = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
+    finish_removal(removal, now, pace)
 
 
 def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
@@ -100,9 +100,9 @@ def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = IN_
     never); delete them if `trash_days` is 0. Return how many."""
     count = 0
     for conversation_id, idle_since in idle_conversations(now, days):
-        detached = actions.take_if_idle(conversation_id, idle_since=idle_since, days=trash_days, now=now)
-        if detached is not None:
-            finish_detached(detached, now, pace)
+        removal = actions.take_if_idle(conversation_id, idle_since=idle_since, days=trash_days, now=now)
+        if removal is not None:
+            finish_removal(removal, now, pace)
             count += 1
     return count
 
@@ -112,9 +112,9 @@ def purge_due(*, now: datetime, pace: Pace = IN_WORKER) -> int:
     due = due_for_purge(now)
     for row in due:
         if row.reason == TrashedConversation.Reason.IDLE:
-            detached = actions.begin_idle_purge(user=row.user, conversation_id=row.pk, now=now)
-            if detached is not None:
-                finish_detached(detached, now, pace)
+            removal = actions.begin_idle_purge(user=row.user, conversation_id=row.pk, now=now)
+            if removal is not None:
+                finish_removal(removal, now, pace)
             continue
         begun = actions.begin_purge(user=row.user, conversation_id=row.pk, now=now)
         if begun is not None:

@@ -54,6 +54,11 @@ def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Messa
     return Message.objects.filter(_visible(branch, after_position, "position"), position__gt=after_position)
 
 
+def messages_between(branch: Branch, first_position: int, last_position: int) -> QuerySet[Message]:
+    """Return the messages visible in the branch from a position to another, including both, unordered."""
+    return visible_messages(branch, first_position - 1).filter(position__lte=last_position)
+
+
 def hidden_messages(branch: Branch) -> QuerySet[Message]:
     """Return the messages of the conversation that only other branches show, unordered."""
     rows = Message.objects.filter(conversation_id=branch.conversation_id)
@@ -82,17 +87,14 @@ def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: in
         if row.strategy == Compaction.CLEARED:
             break
         if tokens_after is None:
-            tokens_after = _tokens_after(branch, row.last_position)
+            left = visible_messages(branch, row.last_position)
+            tokens_after = left.aggregate(tokens=Sum("token_estimate", default=0))["tokens"]
         # Skipping this checkpoint brings back the messages it covers.
         tokens_after += row.span_tokens
         if tokens_after > REFIT_SHARE * budget_tokens:
             break
         row = row.previous
     return row
-
-
-def _tokens_after(branch: Branch, position: int) -> int:
-    return visible_messages(branch, position).aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
 
 
 def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None:
@@ -134,7 +136,7 @@ def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
     All rows must belong to one conversation.
     """
     # Most conversations have one branch, where no message has an alternative.
-    if not rows or not _has_branches(rows[0].conversation_id):
+    if not rows or Branch.objects.filter(conversation=rows[0].conversation_id)[:2].count() < 2:
         return {}
     parents = {row.parent_id for row in rows}
     below = Q(parent__in=parents - {None})
@@ -149,10 +151,6 @@ def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
     for message_id, parent_id, role in found.order_by("position").values_list("pk", "parent", "role"):
         groups[parent_id, role].append(message_id)
     return {message_id: ids for ids in groups.values() if len(ids) > 1 for message_id in ids}
-
-
-def _has_branches(conversation_id: UUID) -> bool:
-    return Branch.objects.filter(conversation=conversation_id)[:2].count() > 1
 
 
 def newest_branch_showing(message: Message) -> Branch:

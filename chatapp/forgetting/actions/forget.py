@@ -4,9 +4,10 @@ which the index is cleaned (see `Removal`). Files are returned as leftovers, for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from chatapp.forgetting.actions.collecting import (
     lock_chosen,
     prepare_forgetting,
     read_said,
+    said_by,
     texts_left,
 )
 from chatapp.forgetting.actions.deletion import Leftovers
@@ -109,12 +111,12 @@ def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | 
 
 def forget_pieces(removal: Removal, user: User, now: datetime, turns: PacedTransactions) -> Iterator[Done]:
     """Forget the messages and entries of a removal, one piece per transaction. After an interruption, call it again."""
-    known = _Ids()
-    said = read_said(_piece_of(removal, user, now, known, messages=None, entries=None))
+    parse = cache(UUID)  # each piece needs nearly all ids
+    said = read_said(_piece_of(removal, user, now, parse, messages=None, entries=None))
     # Bar the sentences before the first piece, so that a worker does not learn them again between pieces.
     bar_in_pieces(removal, said.tombstones, turns)
     while removal.phase == Removal.Phase.CHOSEN:
-        piece = _piece_of(removal, user, now, known)
+        piece = _piece_of(removal, user, now, parse)
         try:
             ahead = prepare_forgetting(piece, said)
             with turns.hold(), transaction.atomic():
@@ -133,30 +135,20 @@ def _piece_of(
     removal: Removal,
     user: User,
     now: datetime,
-    known: _Ids,
+    parse: Callable[[str], UUID],
     *,
     messages: int | None = MESSAGES,
     entries: int | None = ENTRIES,
 ) -> Chosen:
     """Return the next messages of a removal, or entries if no messages are left. None as limits: all of both."""
     chosen = removal.chosen
-    message_ids = known.read(chosen["messages"][:messages])
-    entry_ids = known.read([] if message_ids and messages else chosen["entries"][:entries])
+    message_ids = frozenset(map(parse, chosen["messages"][:messages]))
+    entry_ids = frozenset(map(parse, [] if message_ids and messages else chosen["entries"][:entries]))
     gone = chosen.get("sources", [])
-    together = known.read([*chosen["messages"], *chosen["entries"], *gone])
-    redacted = known.read([*gone, *chosen.get("untold", ()), *chosen.get("remade", ())])
-    lines = {known[pk]: some for pk, some in chosen.get("lines", {}).items() if known[pk] in entry_ids}
+    together = frozenset(map(parse, [*chosen["messages"], *chosen["entries"], *gone]))
+    redacted = frozenset(map(parse, [*gone, *chosen.get("untold", ()), *chosen.get("remade", ())]))
+    lines = {parse(pk): some for pk, some in chosen.get("lines", {}).items() if parse(pk) in entry_ids}
     return Chosen(user, now, message_ids, entry_ids, lines, together, redacted)
-
-
-class _Ids(dict[str, UUID]):
-    """The parsed ids of a removal by their text, cached because each piece needs nearly all of them."""
-
-    def __missing__(self, key: str) -> UUID:
-        return self.setdefault(key, UUID(key))
-
-    def read(self, keys: Iterable[str]) -> frozenset[UUID]:
-        return frozenset(map(self.__getitem__, keys))
 
 
 def _forget_piece(removal: Removal, piece: Chosen, ahead: PreparedForgetting) -> Done | None:
@@ -180,7 +172,7 @@ def _forget_piece(removal: Removal, piece: Chosen, ahead: PreparedForgetting) ->
     )
     if removal.phase == Removal.Phase.CHOSEN:
         return done
-    return replace(done, proposal=propose(work.user, _Ids().read(removal.chosen["repeating"]), work.now))
+    return replace(done, proposal=propose(work.user, [*map(UUID, removal.chosen["repeating"])], work.now))
 
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
@@ -190,7 +182,7 @@ def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
         rows = work.ahead.said.tombstones
     else:
         said, _ = said_texts(work.messages.values())
-        learned = [text for entry in work.entries.values() for text in work.said_by(entry)]
+        learned = [text for entry in work.entries.values() for text in said_by(entry, work.chosen.lines)]
         rows = make_tombstones(work.user.pk, [*said, *learned], work.now)
     return store_tombstones(rows, receipt=receipt, for_good=for_good)
 

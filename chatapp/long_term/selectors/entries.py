@@ -17,9 +17,8 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
-from chatapp.operations.database.access import lock_rows, parse_id
+from chatapp.operations.database.access import find_row, lock_rows, parse_id
 from chatapp.operations.database.statements import execute
-from chatapp.operations.errors import NotFound
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from memory.language.sentences import split_sentences
@@ -151,11 +150,8 @@ def entry_history(entry: MemoryEntry) -> list[EntryRevision]:
 
 def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:
     """Return a kept entry of the user. Raise NotFound."""
-    rows = kept_entries().filter(user_id=parse_id(user_id), pk=parse_id(entry_id))
-    row = rows.select_related("conversation", "user").first()
-    if row is None:
-        raise NotFound()
-    return row
+    rows = kept_entries().filter(user_id=parse_id(user_id))
+    return find_row(rows.select_related("conversation", "user"), entry_id)
 
 
 @dataclass(slots=True)

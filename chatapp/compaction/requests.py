@@ -9,7 +9,7 @@ from django.conf import settings
 
 from chatapp.accounts.models import User
 from chatapp.compaction import schemas
-from chatapp.compaction.actions.compactions import BEING_WRITTEN, CLEARED, clear_context
+from chatapp.compaction.actions.compactions import BEING_WRITTEN, clear_context
 from chatapp.compaction.compactor import queue_due, wait_for
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import CompactionOptions, find_span, load_end
@@ -59,7 +59,6 @@ def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
         user=user,
         conversation_id=conversation_id,
         budget_tokens=rules_for(config, conversation).budget.input_tokens,
-        tokens=estimate_text(CLEARED),
         now=clock.now(),
     )
     return schemas.compaction_shape(row)

@@ -202,8 +202,8 @@ def finish_removal(removal: Removal, now: datetime, pace: Pace) -> None:
     _carry_out([Removing(removal, now)], pace)
 
 
-def remove_rest(removal_id: int, *, now: datetime, pace: Pace = IN_WORKER) -> None:
+def remove_rest(removal_id: int, *, now: datetime) -> None:
     """Continue a removal for a few seconds, and leave the rest to another task. For the worker."""
     work = claim(removal_id, now=now)
     if work is not None:
-        _carry_out([work], pace)
+        _carry_out([work], IN_WORKER)

@@ -24,16 +24,14 @@ def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetim
     return row
 
 
-def propose_in_chat(
-    *, asked: Message, items: Sequence[dict[str, Any]], now: datetime
-) -> ForgetProposal | None:
-    """Store a proposal and append its event to the conversation, once per message. Return None if the conversation was
+def propose_in_chat(*, asked: Message, items: Sequence[dict[str, Any]], now: datetime) -> None:
+    """Store a proposal and append its event to the conversation, once per message. Do nothing if the conversation was
     deleted or moved to the trash, or the message already has a proposal."""
     with transaction.atomic():
         owned = Conversation.objects.filter(pk=asked.conversation_id, user__isnull=False)
         conversation = owned.select_for_update().first()
         if conversation is None or ForgetProposal.objects.filter(asked_in=asked.pk).exists():
-            return None
+            return
         proposal = ForgetProposal.objects.create(
             user_id=conversation.owner_id,
             conversation=conversation,
@@ -51,7 +49,6 @@ def propose_in_chat(
                 item_count=len(items),
             ),
         )
-        return proposal
 
 
 def note_confirmed(proposal: ForgetProposal, receipt: ForgetReceipt) -> None:

@@ -169,8 +169,8 @@ def _note(removal: Removal, **chosen: Any) -> None:
 
 
 @transaction.atomic
-def publish_forgotten_later(removal: Removal) -> bool:
-    """Send the events of some forgotten messages; return whether none are left."""
+def publish_forgotten_later(removal: Removal) -> None:
+    """Send the events of some forgotten messages."""
     chosen = removal.chosen
     untold = [UUID(pk) for pk in chosen.get("untold", [])]
     told = Message.objects.filter(pk__in=untold[:TOLD_AT_ONCE], conversation__user__isnull=False)
@@ -180,7 +180,6 @@ def publish_forgotten_later(removal: Removal) -> bool:
         here = [row for row in rows if row.conversation_id == conversation.pk]
         publish_forgotten(conversation, here, clock.now())
     _note(removal, untold=[str(pk) for pk in untold[TOLD_AT_ONCE:]])
-    return not removal.chosen["untold"]
 
 
 @transaction.atomic

@@ -118,11 +118,9 @@ def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) 
     return detach_conversation(return_to_user(row, discards_removal=True), now=now, forgets_memory=False)
 
 
-def empty_trash(*, user: User, now: datetime) -> int:
-    """Hide all conversations in the trash, and have a worker delete them as if by their user. Return how many."""
-    with transaction.atomic():
-        rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
-        count = rows.update(purge_at=now, reason=Reason.BY_HAND)
-        if count:
-            jobs.wake_worker("chatapp.forgetting.tasks.purge_trash", "")
-    return count
+@transaction.atomic
+def empty_trash(*, user: User, now: datetime) -> None:
+    """Hide all conversations in the trash, and have a worker delete them as if by their user."""
+    rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
+    if rows.update(purge_at=now, reason=Reason.BY_HAND):
+        jobs.wake_worker("chatapp.forgetting.tasks.purge_trash", "")

@@ -85,14 +85,12 @@ def _finish_moving(conversation_id: UUID, now: datetime) -> None:
             work_on([work], IN_REQUEST)
 
 
-def delete_from_trash(
-    user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = IN_REQUEST
-) -> None:
+def delete_from_trash(user: User, conversation_id: str | UUID, *, now: datetime) -> None:
     """Delete a conversation in the trash for good, with its memory entries. Raise NotFound."""
     begun = actions.begin_purge(user=user, conversation_id=conversation_id, now=now)
     if begun is None:
         raise NotFound
-    finish_begun(begun, now, pace)
+    finish_begun(begun, now, IN_REQUEST)
 
 
 def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = IN_REQUEST) -> int:
@@ -107,16 +105,16 @@ def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = IN_
     return count
 
 
-def purge_due(*, now: datetime, pace: Pace = IN_WORKER) -> int:
+def purge_due(*, now: datetime) -> int:
     """Delete a batch of conversations that are due in the trash; return the size of the batch."""
     due = due_for_purge(now)
     for row in due:
         if row.reason == TrashedConversation.Reason.IDLE:
             removal = actions.begin_idle_purge(user=row.user, conversation_id=row.pk, now=now)
             if removal is not None:
-                finish_removal(removal, now, pace)
+                finish_removal(removal, now, IN_WORKER)
             continue
         begun = actions.begin_purge(user=row.user, conversation_id=row.pk, now=now)
         if begun is not None:
-            finish_begun(begun, now, pace)
+            finish_begun(begun, now, IN_WORKER)
     return len(due)

@@ -17,7 +17,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.stale_days import mark_days_stale, memory_event
-from chatapp.long_term.actions.tombstones import raise_tombstones
+from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry
 from chatapp.long_term.selectors.entries import entries_of_the_same, kept_entries
 from chatapp.long_term.selectors.pauses import is_paused
@@ -193,11 +193,9 @@ CHANGED = "This was changed in the meantime. Reload it and repeat your change."
 
 
 @transaction.atomic
-def add_entry(
-    *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
-) -> MemoryEntry:
+def add_entry(*, user: User, text: str, now: datetime, day: date | None = None) -> MemoryEntry:
     """Store an entry that the user wrote, on a day of the user's time zone, by default today."""
-    made = make_entries(user, [(text, clock)], day, now)
+    made = make_entries(user, [(text, None)], day, now)
     store_entries(made)
     [entry] = made.entries
     record_created_id(entry.pk)
@@ -298,7 +296,7 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
     entry = lock_entry(user, entry_id)
     if entry.state != MemoryEntry.State.PROPOSED:
         raise Conflict("This entry is already approved. Delete it instead.")
-    raise_tombstones(user.pk, [entry.text], now)
+    store_tombstones(make_tombstones(user.pk, [entry.text], now))
     # Proposed entries are in no index and no file, so that nothing else has to be removed.
     entry.delete()
 

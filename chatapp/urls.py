@@ -9,7 +9,7 @@ from chatapp.accounts import api as accounts
 from chatapp.accounts.invitations import api as invitations
 from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
-from chatapp.conversations.api import conversations, exports, folder_files, folders, imports, messages
+from chatapp.conversations.api import conversations, exports, folders, imports, messages
 from chatapp.features.bulk import api as bulk
 from chatapp.features.diagrams.views import diagram
 from chatapp.features.feedback import api as feedback
@@ -45,7 +45,6 @@ ROUTERS = (
     bulk.router,  # also before conversations
     conversations.router,
     folders.router,
-    folder_files.router,
     trash.router,
     messages.router,
     injecting.router,

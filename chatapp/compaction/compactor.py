@@ -41,7 +41,7 @@ from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
 from chatapp.operations.database.ids import name_process
 from chatapp.operations.database.threads import OUTAGE_ERRORS, in_database, retry_on_outage
-from chatapp.operations.errors import UNEXPECTED, LeaseLost
+from chatapp.operations.errors import UNEXPECTED, LeaseLost, NotFound
 from chatapp.operations.serving.separate_loop import run_in_separate_loop
 from chatapp.providers.actions import note_named_window, record_made_calls
 from chatapp.providers.chat_models import chat_model_for
@@ -146,7 +146,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
     """
     work = await in_database(_begin_inline)(loaded, options)
     if isinstance(work, Compaction):
-        return await _wait_for(work)
+        return await wait_for(work)
     if work is None:
         return False
     try:
@@ -160,7 +160,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
         raise
     except LeaseLost as lost:
         log.warning("Lost the lease of compaction %s: %s", work.row.pk, lost)
-        return await _wait_for(work.row)
+        return await wait_for(work.row)
     except Exception:
         log.exception("Compaction %s failed.", work.row.pk)
         await in_database(_give_up)(work.lease)
@@ -179,12 +179,17 @@ def _begin_inline(loaded: LoadedContext, options: CompactionOptions) -> Compacti
     return read_new_work(CompactionLease(row.pk, row.fence))
 
 
-async def _wait_for(row: Compaction) -> bool:
-    deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
+async def wait_for(row: Compaction, limit_s: float = WAIT_LIMIT_S) -> bool:
+    """Wait until a compaction has ended, for `limit_s` at most; return whether it is done. Raise NotFound if its
+    conversation is deleted meanwhile."""
+    deadline = asyncio.get_running_loop().time() + limit_s
     while row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(WAIT_STEP_S)
-        # From the database, because another process may be doing the work.
-        await in_database(row.refresh_from_db)()
+        try:
+            # From the database, because another process may be doing the work.
+            await in_database(row.refresh_from_db)()
+        except Compaction.DoesNotExist:
+            raise NotFound from None
     return row.status == Compaction.Status.DONE
 
 

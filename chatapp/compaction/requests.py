@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -10,8 +9,8 @@ from django.conf import settings
 
 from chatapp.accounts.models import User
 from chatapp.compaction import schemas
-from chatapp.compaction.actions.compactions import BEING_WRITTEN, CLEARED, clear_context
-from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
+from chatapp.compaction.actions.compactions import BEING_WRITTEN, clear_context
+from chatapp.compaction.compactor import queue_due, wait_for
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import CompactionOptions, find_span, load_end
 from chatapp.compaction.schemas import CompactRequest
@@ -20,7 +19,6 @@ from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import rules_for
 from chatapp.conversations.access import accessible_conversation
 from chatapp.operations import clock
-from chatapp.operations.database.threads import in_database
 from chatapp.operations.errors import Conflict
 from chatapp.providers.selectors import model_of
 from memory.strategies.registry import strategy_named
@@ -33,13 +31,12 @@ SWITCHED_OFF = "Compaction is switched off here."
 async def compact_now(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
     """Queue a compaction of all but the newest messages, and return it; with `wait`, after it has ended.
 
-    Raise Conflict if one is active, there is too little to summarise, or compaction is switched off.
+    Raise Conflict if one is active, there is too little to summarise, or compaction is switched off; NotFound if the
+    conversation is deleted meanwhile.
     """
     row = await sync_to_async(_queue_asked)(user, conversation_id, wanted)
-    deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
-    while wanted.wait and row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(WAIT_STEP_S)
-        await in_database(row.refresh_from_db)()
+    if wanted.wait:
+        await wait_for(row, WAIT_LIMIT_S)
     return schemas.compaction_shape(row)
 
 
@@ -62,7 +59,6 @@ def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
         user=user,
         conversation_id=conversation_id,
         budget_tokens=rules_for(config, conversation).budget.input_tokens,
-        tokens=estimate_text(CLEARED),
         now=clock.now(),
     )
     return schemas.compaction_shape(row)

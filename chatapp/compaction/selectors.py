@@ -14,7 +14,7 @@ from django.db.models import Count, Q, Sum
 from chatapp.accounts.models import User
 from chatapp.compaction import schemas
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.branches import visible_compactions, visible_messages
+from chatapp.conversations.branches import messages_between, visible_compactions, visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.database.access import find_row, parse_id
@@ -138,8 +138,9 @@ def measure_span(branch: Branch, first_position: int, last_position: int) -> Spa
     end = _early_end(branch, first_position, last_position)
     is_whole = end is None
     last = last_position if end is None else end
-    counted = visible_messages(branch, first_position - 1).filter(position__lte=last)
-    totals = counted.aggregate(count=Count("pk"), tokens=Sum("token_estimate"))
+    totals = messages_between(branch, first_position, last).aggregate(
+        count=Count("pk"), tokens=Sum("token_estimate")
+    )
     return Span(_branch_at(branch, last), last, totals["count"], totals["tokens"] or 0, is_whole)
 
 
@@ -151,9 +152,7 @@ def _branch_at(branch: Branch, position: int) -> Branch:
 
 
 def _early_end(branch: Branch, first_position: int, last_position: int) -> int | None:
-    rows = (
-        visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
-    )
+    rows = messages_between(branch, first_position, last_position).order_by("position")
     beyond = rows[MAX_SPAN : MAX_SPAN + 1].values_list("position", flat=True).first()
     if beyond is None:
         return None
@@ -166,7 +165,7 @@ def _early_end(branch: Branch, first_position: int, last_position: int) -> int |
 
 def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
     """Yield the messages of a span in order, without empty ones, read a page at a time."""
-    rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
+    rows = messages_between(branch, first_position, last_position)
     columns = rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE)
     while page := list(itertools.islice(columns, PAGE)):
         yield from (message for message in messages_from_columns(page) if message.parts)
@@ -174,9 +173,7 @@ def span_messages(branch: Branch, first_position: int, last_position: int) -> It
 
 def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:
     """Return the ids of the first and last message. Raise ValueError if there are none."""
-    rows = (
-        visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
-    )
+    rows = messages_between(branch, first_position, last_position).order_by("position")
     ids = rows.values_list("pk", flat=True)
     first, last = ids.first(), ids.last()
     if first is None or last is None:

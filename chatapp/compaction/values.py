@@ -10,7 +10,6 @@ from uuid import UUID
 
 from agents.events import Compact, CompactState
 from chatapp.compaction.models import Compaction
-from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.selectors.claims import StatementPlace
 from memory.strategies.registry import strategy_named
@@ -37,11 +36,9 @@ class FinishedSummary:
     summary: str
     summary_tokens: int
     tokens_after: int
-    strategy: str
     entry_text: str
     first_message_id: UUID
     last_message_id: UUID
-    model: ModelConfig | None
     calls: Sequence[CallUsage]
     fallback_reason: str = ""
     reminder: str = ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from uuid import UUID
 
 from agents.background.summarise import SummaryResult
@@ -16,14 +18,17 @@ from chatapp.compaction.selectors import span_ends, span_messages
 from chatapp.compaction.values import CompactionLease, FinishedSummary
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_for
-from chatapp.long_term.learning import learn_from
+from chatapp.long_term.actions.tombstones import lift_requested
+from chatapp.long_term.selectors.entries import corrected_texts, known_texts, recalled_texts
 from chatapp.long_term.selectors.pauses import pauses_of, was_paused
+from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.long_term.superseding import KnownStatement, known_statements, superseding_places
 from chatapp.operations.clock import in_zone
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import CallUsage, priced_call
-from memory.long_term.new_sentences import Learned
+from chatapp.recall.analysis import vocabulary
+from memory.long_term.new_sentences import KnownSentences, Learned, learn
 from memory.summaries.reminder import list_achieved, reminder_message, write_reminder
 from memory.tokens import total_tokens
 from memory.types import Message
@@ -131,13 +136,11 @@ def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSumma
         summary=done.text,
         summary_tokens=done.tokens,
         tokens_after=done.tokens + reminder_tokens,
-        strategy=work.row.strategy,
         entry_text=learned.text,
         repeated_entries=learned.repeated,
         superseded=superseding_places(work.row, work.learnable_messages, work.known, done.superseded),
         first_message_id=work.first_message_id,
         last_message_id=work.last_message_id,
-        model=work.config,
         calls=work.price_calls(done.usages),
         fallback_reason=done.fallback_reason or "",
         reminder=reminder,
@@ -156,15 +159,24 @@ def _remind(work: CompactionWork, done: SummaryResult) -> tuple[str, int]:
 
 
 def learned_from(work: CompactionWork, done: SummaryResult) -> Learned:
-    """Return what is new in the summary, and new statements of the span that it does not contain word for word.
+    """Return what is new in the summary, and new statements of the span that it does not contain word for word: without
+    sentences that memory has or had before a correction, recalled texts, small talk and forgotten sentences.
 
-    Return only the statements if no model wrote the summary, or it covers messages written while memory was paused.
+    Return only the statements if no model wrote the summary, or it covers messages written while memory was paused. The
+    entry of the same span does not count as known, so that a repeated job returns the same.
     """
-    is_plain = not work.policy.behaviour.writes_summaries or work.was_paused or bool(done.fallback_reason)
-    return learn_from(
-        work.row,
-        "" if is_plain else done.text,
-        work.learnable_messages,
-        first_id=work.first_message_id,
-        last_id=work.last_message_id,
+    row, user_id = work.row, work.row.conversation.owner_id
+    messages = work.learnable_messages
+    said = [message for message in messages if message.role == "user"]
+    # First, so that sentences the user asks to remember again are not filtered out as forgotten.
+    lift_requested(user_id, [UUID(message.id) for message in said if message.id])
+    own = [("", message.text) for message in said]
+    texts = chain(
+        known_texts(row, first_id=work.first_message_id, last_id=work.last_message_id),
+        corrected_texts(row),
+        recalled_texts(row, partial(KnownSentences, vocabulary, own)),
     )
+    known = KnownSentences(vocabulary, texts)
+    is_plain = not work.policy.behaviour.writes_summaries or work.was_paused or bool(done.fallback_reason)
+    summary = "" if is_plain else done.text
+    return learn(summary, messages, known=known, tombstones=tombstones_of(user_id), vocabulary=vocabulary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from agents.requests.context import AssembledContext, Piece
@@ -84,15 +84,7 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recall
         "agent": loaded.conversation.agent.name if loaded.conversation.agent else None,
         "summary_model": summary_model_of(loaded).name,
         "messages": [_piece_shape(piece) for piece in context.pieces],
-        "parts": {
-            "system": parts.system,
-            "profile": parts.profile,
-            "tools": parts.tools,
-            "summary": parts.summary,
-            "history": parts.history,
-            "recall": parts.recall,
-            "question": parts.question,
-        },
+        "parts": asdict(parts),
         "total_tokens": parts.total,
         "budget_tokens": view.budget_tokens,
         "limit_tokens": context.limit_tokens,

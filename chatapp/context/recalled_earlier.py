@@ -12,13 +12,13 @@ from uuid import UUID
 
 from chatapp.context.assembly import LoadedContext
 from chatapp.conversations import message_values
-from chatapp.conversations.branches import visible_spans
+from chatapp.conversations.branches import is_visible, visible_spans
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.scopes import shared_entries
 from chatapp.operations.clock import in_zone
 from chatapp.operations.database.statements import as_key, execute, placeholders
-from chatapp.recall.selectors.found_texts import Found
+from chatapp.recall.selectors.found_texts import Found, piece_of
 from chatapp.recall.turn_recall import InContext, Newer, RecalledTurn, describe_found
 from memory.turns import starts_turn
 from memory.types import Message
@@ -100,13 +100,11 @@ def _rows_of_runs(loaded: LoadedContext, asked: Sequence[UUID]) -> dict[str, lis
     """Return the rows by question, without those before the last answer that started recall anew."""
     statement = _ROWS.format(questions=placeholders(len(asked)))
     rows = [_Row(*row) for row in execute(statement, loaded.user_id, *asked).fetchall()]
-    spans = dict(visible_spans(loaded.branch))
+    spans = visible_spans(loaded.branch)
     found: dict[str, list[_Row]] = {}
     for _, of_run in groupby(rows, key=lambda row: row.position):
         first, *others = of_run
-        # -1: the branch is not visible at all. None: all of it is visible.
-        upto = spans.get(as_key(first.branch_id), -1)
-        if upto is not None and first.position > upto:
+        if not is_visible(spans, as_key(first.branch_id), first.position):
             continue
         if first.starts_anew:
             found.clear()
@@ -160,34 +158,29 @@ def _found(row: _Row, entries: Mapping[UUID, MemoryEntry], context: InContext) -
 
 
 def _said(row: _Row) -> Found:
-    text = message_values.text_of(json.loads(row.parts))
-    return Found(
-        kind="message",
-        text=text[row.start : row.end].strip(),
+    return piece_of(
+        "message",
+        (row.start, row.end),
+        message_values.text_of(json.loads(row.parts)),
         score=0.0,
         said_at=message_values.read_moment(row.said_at),
-        is_whole=row.start == 0 and row.end >= len(text),
         role=row.role,
         conversation_id=as_key(row.conversation_id),
         message_id=as_key(row.source_id),
         branch_id=as_key(row.said_branch_id),
         position=row.said_position,
-        start=row.start,
-        end=row.end,
     )
 
 
 def _noted(row: _Row, entry: MemoryEntry, context: InContext) -> Found:
     is_own = context.access.reads_own
-    return Found(
-        kind="entry" if is_own else "shared",
-        text=entry.text[row.start : row.end].strip(),
+    return piece_of(
+        "entry" if is_own else "shared",
+        (row.start, row.end),
+        entry.text,
         score=0.0,
         said_at=entry.created_at,
-        is_whole=row.start == 0 and row.end >= len(entry.text),
         conversation_id=entry.conversation_id if is_own else None,
         entry_id=entry.pk,
         day=entry.day,
-        start=row.start,
-        end=row.end,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from django.db.models import Max, Q, QuerySet, Sum
@@ -13,10 +13,15 @@ from chatapp.conversations.models import Branch, Message
 from chatapp.operations.database.statements import columns_of, read_models
 
 
-def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:
-    """Return `(branch_id, last_visible_position)`, nearest first; None = to its end."""
-    ancestors: list[tuple[UUID, int | None]] = [(UUID(raw), upto) for raw, upto in branch.lineage]
-    return [(branch.pk, None), *ancestors]
+def visible_spans(branch: Branch) -> dict[UUID, int | None]:
+    """Return the last visible position by branch id, nearest branch first; None = to its end."""
+    return {branch.pk: None, **{UUID(raw): upto for raw, upto in branch.lineage}}
+
+
+def is_visible(spans: Mapping[UUID, int | None], branch_id: UUID | None, position: int) -> bool:
+    """Return whether a position of a branch is in these `visible_spans`."""
+    upto = spans.get(branch_id, -1) if branch_id else -1
+    return upto is None or position <= upto
 
 
 def lineage_below(message: Message) -> list[list[str | int]]:
@@ -28,7 +33,7 @@ def lineage_below(message: Message) -> list[list[str | int]]:
 def _visible(branch: Branch, after_position: int, field: str) -> Q:
     """Return the condition that a row is visible in the branch, by its branch and the position in `field`."""
     visible = Q(branch=branch)
-    for branch_id, upto in visible_spans(branch)[1:]:
+    for branch_id, upto in visible_spans(branch).items():
         if upto is not None and upto > after_position:
             visible |= Q(branch_id=branch_id, **{f"{field}__lte": upto})
     return visible
@@ -37,7 +42,7 @@ def _visible(branch: Branch, after_position: int, field: str) -> Q:
 def visible_sql(branch: Branch, after_position: int, column: str) -> tuple[str, list[UUID | int]]:
     """Return the condition of `_visible` as fixed SQL, with its values."""
     condition, values = "branch_id = %s", list[UUID | int]([branch.pk])
-    for branch_id, upto in visible_spans(branch)[1:]:
+    for branch_id, upto in visible_spans(branch).items():
         if upto is not None and upto > after_position:
             condition += f" OR branch_id = %s AND {column} <= %s"
             values += [branch_id, upto]
@@ -47,6 +52,11 @@ def visible_sql(branch: Branch, after_position: int, column: str) -> tuple[str, 
 def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Message]:
     """Return the messages visible in the branch after a position, unordered. Skip ancestors that end before it."""
     return Message.objects.filter(_visible(branch, after_position, "position"), position__gt=after_position)
+
+
+def messages_between(branch: Branch, first_position: int, last_position: int) -> QuerySet[Message]:
+    """Return the messages visible in the branch from a position to another, including both, unordered."""
+    return visible_messages(branch, first_position - 1).filter(position__lte=last_position)
 
 
 def hidden_messages(branch: Branch) -> QuerySet[Message]:
@@ -77,17 +87,14 @@ def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: in
         if row.strategy == Compaction.CLEARED:
             break
         if tokens_after is None:
-            tokens_after = _tokens_after(branch, row.last_position)
+            left = visible_messages(branch, row.last_position)
+            tokens_after = left.aggregate(tokens=Sum("token_estimate", default=0))["tokens"]
         # Skipping this checkpoint brings back the messages it covers.
         tokens_after += row.span_tokens
         if tokens_after > REFIT_SHARE * budget_tokens:
             break
         row = row.previous
     return row
-
-
-def _tokens_after(branch: Branch, position: int) -> int:
-    return visible_messages(branch, position).aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
 
 
 def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None:
@@ -129,7 +136,7 @@ def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
     All rows must belong to one conversation.
     """
     # Most conversations have one branch, where no message has an alternative.
-    if not rows or not _has_branches(rows[0].conversation_id):
+    if not rows or Branch.objects.filter(conversation=rows[0].conversation_id)[:2].count() < 2:
         return {}
     parents = {row.parent_id for row in rows}
     below = Q(parent__in=parents - {None})
@@ -146,20 +153,13 @@ def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
     return {message_id: ids for ids in groups.values() if len(ids) > 1 for message_id in ids}
 
 
-def _has_branches(conversation_id: UUID) -> bool:
-    return Branch.objects.filter(conversation=conversation_id)[:2].count() > 1
-
-
 def newest_branch_showing(message: Message) -> Branch:
     """Return, of the branches that show `message`, the one with the newest message."""
     branches = Branch.objects.filter(conversation=message.conversation_id)
-    showing = [branch for branch in branches if _shows(branch, message)]
+    showing = [
+        branch
+        for branch in branches
+        if is_visible(visible_spans(branch), message.branch_id, message.position)
+    ]
     rows = Message.objects.filter(conversation=message.conversation_id, branch__in=showing)
     return rows.select_related("branch").latest("position").branch
-
-
-def _shows(branch: Branch, message: Message) -> bool:
-    return any(
-        branch_id == message.branch_id and (upto is None or message.position <= upto)
-        for branch_id, upto in visible_spans(branch)
-    )

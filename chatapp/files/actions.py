@@ -109,13 +109,17 @@ def delete_unused_attachments(chosen: Q) -> list[str]:
 
 def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
     """Delete attachments that only these messages show, in the caller's transaction. Return their hashes."""
+    ids = list(message_ids)
     links = Attachment.messages.through.objects
-    here = links.filter(message__in=list(message_ids))
-    if not here.exists():
+    here = links.filter(message__in=ids)
+    shown = set(here.values_list("attachment", flat=True))
+    if not shown:
         return ()
-    elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
+    # Read only the links of these attachments: the links of all users would take long under the lock.
+    elsewhere = links.filter(attachment__in=shown).exclude(message__in=ids)
+    own_ids = shown - set(elsewhere.values_list("attachment", flat=True))
     # Other conversations use the files of a folder, too.
-    own = Attachment.objects.filter(pk__in=here.values("attachment"), folders=None).exclude(pk__in=elsewhere)
+    own = Attachment.objects.filter(pk__in=own_ids, folders=None)
     hashes = tuple(own.values_list("sha256", flat=True))
     own.delete()
     here.delete()

@@ -27,7 +27,7 @@ def delete_account(user: User, *, now: datetime) -> None:
     begun = forget_everything(user=user, now=now)
     # Include the removals of an interrupted attempt: without the user, nobody could redact copies for them.
     removals = {one.pk: one for one in (*open_removals(user.pk), *begun.removals)}
-    work = [Removing(removal, now, transaction.on_commit) for removal in removals.values()]
+    work = [Removing(removal, now) for removal in removals.values()]
     for one in work:
         one.hide()
     work_on(work, UNBOUNDED)

@@ -11,14 +11,14 @@ from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.forgetting.actions.forget import Done
-from chatapp.forgetting.actions.proposals import note_confirmed, propose_in_chat, record_proposal
+from chatapp.forgetting.actions.proposals import propose_in_chat, record_proposal
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.forgetting.selectors.forgotten import accessible_proposal, proposed_lines
 from chatapp.forgetting.services import forget_chosen
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.operations.database.access import parse_id
-from chatapp.operations.errors import InvalidInput
+from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.user_search import search_memory
 from memory.language.sentences import split_sentences
@@ -99,8 +99,9 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
 def confirm_forgetting(
     user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
 ) -> Done:
-    """Forget the chosen items and the message with the request. If the proposal was confirmed before, return only its
-    receipt. If `for_good` or the message says so, the sentences stay barred even if the user asks to remember them.
+    """Forget the chosen items, the message with the request and its answers. If the proposal was confirmed before,
+    return only its receipt. If `for_good` or the message says so, the sentences stay barred even if the user asks to
+    remember them.
 
     Raise NotFound, also if all items are gone, and InvalidInput for ids that were not proposed.
     """
@@ -113,18 +114,27 @@ def confirm_forgetting(
         details = [{"field": "item_ids", "message": "must be ids of the proposal's items, at least one"}]
         raise InvalidInput("Choose one or more of the proposed items.", details=details)
     lines = proposed_lines(user, [item for item in proposal.items if item["id"] in item_ids])
-    done = forget_chosen(
-        user,
-        [parse_id(item) for item in item_ids if kinds[item] == "message"],
-        lines,
-        what=ForgetReceipt.What.CHOSEN,
-        now=now,
-        lines=lines,
-        asked_in=proposal.asked_in,
-        for_good=for_good or _asked_for_good(proposal),
-    )
-    note_confirmed(proposal_id=proposal.pk, receipt=done.receipt)
-    return done
+    messages = [parse_id(item) for item in item_ids if kinds[item] == "message"]
+    if proposal.asked_in:
+        answers = Message.objects.filter(parent=proposal.asked_in)
+        messages += [proposal.asked_in, *answers.values_list("pk", flat=True)]
+    try:
+        return forget_chosen(
+            user,
+            messages,
+            lines,
+            what=ForgetReceipt.What.CHOSEN,
+            now=now,
+            lines=lines,
+            for_good=for_good or _asked_for_good(proposal),
+            confirms=proposal,
+        )
+    except NotFound:
+        # Another request may have confirmed it meanwhile.
+        proposal = accessible_proposal(user, proposal_id)
+        if proposal.receipt is None:
+            raise
+        return Done(proposal.receipt)
 
 
 def _asked_for_good(proposal: ForgetProposal) -> bool:

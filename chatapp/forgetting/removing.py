@@ -5,18 +5,17 @@ Each piece is an idempotent transaction, so the work resumes after a crash at an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
-from chatapp.files import attachments, offloads
+from chatapp.files import offloads
 from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.forget import forget_pieces
 from chatapp.forgetting.actions.forget_all import bar_entries, forget_copies_of, read_copies
@@ -50,18 +49,12 @@ ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)
 """For a removal inside a caller's transaction, which keeps its locks between pieces anyway."""
 
 
-def _call(action: Callable[[], Any]) -> None:
-    action()
-
-
 @dataclass(slots=True)
 class Removing:
     """One removal in progress. The caller must clean up its `leftovers`."""
 
     removal: Removal
     now: datetime
-    remove_files: Callable[[Callable[[], Any]], None] = _call
-    """Calls its argument, at once or after the commit."""
     leftovers: list[Leftovers] = field(default_factory=list)
     proposal: ForgetProposal | None = None
     _has_removed_texts: bool = False
@@ -117,13 +110,11 @@ class Removing:
                         return True
                     enter_phase(removal, Removal.Phase.ROWS)
             case Removal.Phase.ROWS:
-                removed = remove_rows(removal, budget)
-                self.remove_files(partial(attachments.discard_content, removed.hashes))
-                if removed.is_done:
+                if remove_rows(removal, budget):
                     enter_phase(removal, Removal.Phase.FILES)
             case _:
                 # Delete files after the rows that name them. A retry of this phase deletes a folder that a crash left.
-                self.remove_files(partial(offloads.delete_folders, [removal.home]))
+                transaction.on_commit(partial(offloads.delete_folders, [removal.home]))
                 end_removal(removal)
                 return True
         return False
@@ -137,7 +128,8 @@ class Removing:
         if not self._has_removed_texts:
             self._has_removed_texts = remove_texts_behind(removal, budget)
             return False
-        return self._clean_index(documents_made_of(list(map(UUID, chosen.get("sources", ())))), budget)
+        whole = [UUID(pk) for pk in chosen.get("sources", ()) if pk not in chosen.get("lines", ())]
+        return self._clean_index(documents_made_of(whole), budget)
 
     def _clean_index(self, documents: QuerySet[SearchDocument], budget: Budget) -> bool:
         if self._documents is None:

@@ -14,7 +14,8 @@ from chatapp.conversations.access import accessible_message
 from chatapp.conversations.models import Message
 from chatapp.files import attachments, offloads
 from chatapp.files.selectors import accessible_attachments
-from chatapp.forgetting.actions.deletion import Detached, Leftovers
+from chatapp.forgetting.actions.collecting import Chosen
+from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES, Done, forget_items
 from chatapp.forgetting.actions.forget_all import (
     StartedForgetting,
@@ -24,7 +25,7 @@ from chatapp.forgetting.actions.forget_all import (
 )
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.actions.uploads import delete_upload
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.removing import Removing, claim, work_on
 from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.forgetting.trash.actions import begin_purge
@@ -115,31 +116,18 @@ def forget_chosen(
     what: str,
     now: datetime,
     lines: Mapping[UUID, Sequence[str]] | None = None,
-    asked_in: UUID | None = None,
     for_good: bool = False,
+    confirms: ForgetProposal | None = None,
 ) -> Done:
-    """Forget messages and entries, in pieces if there are many. Raise NotFound if none of them exists."""
-    messages, entries = {*message_ids}, {*entry_ids}
-    # A removal in pieces records only whole messages and entries. Lines and a request in a chat need one transaction.
-    if lines or asked_in or (len(messages) <= MESSAGES and len(entries) <= ENTRIES):
-        return finish(
-            forget_items(
-                user=user,
-                message_ids=messages,
-                entry_ids=entries,
-                what=what,
-                now=now,
-                lines=lines,
-                asked_in=asked_in,
-                for_good=for_good,
-            )
-        )
-    said = Message.objects.filter(conversation__user=user, pk__in=messages)
-    if not said.exists() and not MemoryEntry.objects.filter(user=user, pk__in=entries).exists():
+    """Forget messages and entries, in pieces if there are many; of entries in `lines`, only these lines. Raise NotFound
+    if none of them exists, or if another process has confirmed `confirms` meanwhile."""
+    chosen = Chosen(user, now, frozenset(message_ids), frozenset(entry_ids), lines or {})
+    if len(chosen.message_ids) <= MESSAGES and len(chosen.entry_ids) <= ENTRIES:
+        return finish(forget_items(chosen, what=what, for_good=for_good, confirms=confirms))
+    said = Message.objects.filter(conversation__user=user, pk__in=chosen.message_ids)
+    if not said.exists() and not MemoryEntry.objects.filter(user=user, pk__in=chosen.entry_ids).exists():
         raise NotFound
-    removal = begin_forgetting_many(
-        user=user, message_ids=messages, entry_ids=entries, what=what, for_good=for_good, now=now
-    )
+    removal = begin_forgetting_many(chosen, what=what, for_good=for_good, confirms=confirms)
     return finish_many(Removing(removal, now))
 
 
@@ -209,13 +197,13 @@ def delete_file(user: User, file_id: str, *, now: datetime) -> None:
     remove_leftovers(delete_upload(user=user, file=file, now=now))
 
 
-def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
+def finish_removal(removal: Removal, now: datetime, pace: Pace) -> None:
     """Finish a deletion. `pace` limits only the deletion of hidden rows; a worker does the rest."""
-    _carry_out([Removing(detached.removal, now)], pace)
+    _carry_out([Removing(removal, now)], pace)
 
 
-def remove_rest(removal_id: int, *, now: datetime, pace: Pace = IN_WORKER) -> None:
+def remove_rest(removal_id: int, *, now: datetime) -> None:
     """Continue a removal for a few seconds, and leave the rest to another task. For the worker."""
     work = claim(removal_id, now=now)
     if work is not None:
-        _carry_out([work], pace)
+        _carry_out([work], IN_WORKER)

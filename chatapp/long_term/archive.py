@@ -13,7 +13,7 @@ from chatapp.accounts.models import User
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
-from chatapp.long_term.schemas import entry_shape
+from chatapp.long_term.schemas import entry_shape, revision_shape
 from chatapp.long_term.selectors.entries import all_days, day_entries
 from chatapp.long_term.selectors.profile import profile_of
 from chatapp.operations.clock import iso_time
@@ -70,13 +70,4 @@ def memory_files(user: User) -> Iterator[ArchiveFile]:
 
 
 def _with_revisions(row: MemoryEntry) -> dict[str, Any]:
-    earlier = [
-        {
-            "revision": past.number,
-            "author": past.author,
-            "written_at": iso_time(past.written_at),
-            "text": past.text,
-        }
-        for past in row.revisions.all()
-    ]
-    return entry_shape(row) | {"earlier": earlier}
+    return entry_shape(row) | {"earlier": [revision_shape(past) for past in row.revisions.all()]}

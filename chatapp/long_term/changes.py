@@ -4,6 +4,7 @@ the sweep writes the files."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -19,7 +20,6 @@ from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.removing import Removing
 from chatapp.forgetting.services import finish, finish_many, forget_chosen
 from chatapp.long_term import files
-from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.actions import days, entries
 from chatapp.long_term.actions import profile as profile_actions
 from chatapp.long_term.actions.days import DaySection
@@ -62,7 +62,10 @@ def rewrite_day(
     )
     # Prepare words, claims and rows before locking, because for many entries this takes longest.
     changes = make_changes(rows=rows)
-    ahead = prepare_forgetting(missing.chosen_of(user, now)) if missing.at_once else None
+    ahead = None
+    # If all of them were forgotten meanwhile, the day was changed and is prepared again below.
+    with suppress(NotFound):
+        ahead = prepare_forgetting(missing.chosen_of(user, now)) if missing.at_once else None
     work = removal = done = None
     with transaction.atomic():
         # First, because forgetting counts are locked before all other rows.
@@ -72,14 +75,8 @@ def rewrite_day(
             rows = day_entries(user.pk, day)
             missing, changes, ahead = _missing(rows, sections), make_changes(rows=rows), None
         if missing.in_pieces:
-            removal = begin_forgetting_many(
-                user=user,
-                message_ids=[],
-                entry_ids=missing.in_pieces,
-                what=ForgetReceipt.What.ENTRY,
-                for_good=False,
-                now=now,
-            )
+            many = Chosen(user, now, entry_ids=frozenset(missing.in_pieces))
+            removal = begin_forgetting_many(many, what=ForgetReceipt.What.ENTRY)
         if missing.at_once:
             chosen = missing.chosen_of(user, now)
             work = lock_chosen(
@@ -142,24 +139,12 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
     return _shown(entries.approve_entry(user=user, entry_id=entry_id))
 
 
-def reject_entry(*, user: User, entry_id: str) -> None:
-    entries.reject_entry(user=user, entry_id=entry_id, now=clock.now())
-
-
-def forget_entry(*, user: User, entry_id: str) -> None:
-    _forget(user, [accessible_entry(user, entry_id).pk], ForgetReceipt.What.ENTRY)
-
-
 def forget_day(*, user: User, day: date) -> None:
     """Forget all entries of a day. Raise NotFound if there are none."""
     ids = day_entry_ids(user.pk, day)
     if not ids:
         raise NotFound("There are no memory entries for this day.")
-    _forget(user, ids, ForgetReceipt.What.DAY)
-
-
-def _forget(user: User, entry_ids: Sequence[UUID], what: str) -> None:
-    forget_chosen(user, [], entry_ids, what=what, now=clock.now())
+    forget_chosen(user, [], ids, what=ForgetReceipt.What.DAY, now=clock.now())
 
 
 def _shown(entry: MemoryEntry) -> MemoryEntry:

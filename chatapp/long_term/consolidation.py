@@ -38,10 +38,9 @@ from chatapp.operations import clock
 from chatapp.operations.errors import UNEXPECTED, LeaseLost, NotFound
 from chatapp.providers.actions import record_made_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
-from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, fast_model_of
-from chatapp.providers.usage import CallUsage
+from chatapp.providers.usage import priced_call
 from chatapp.recall.selectors.claims import StatementPlace, find_statement
 from chatapp.recall.user_search import search_memory
 from memory.long_term.consolidation import (
@@ -126,7 +125,7 @@ def consolidate(consolidation_id: UUID) -> None:
 def _carry_out(lease: ConsolidationLease) -> Consolidation:
     row = Consolidation.objects.get(pk=lease.consolidation_id)
     if lease.is_last_attempt:
-        _end_failed(lease, WORKERS_DIED, ())
+        _end_failed(lease, WORKERS_DIED)
         return row
     entries = unknown_entries(row)
     reason = _reason_not_to(row)
@@ -176,21 +175,20 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
     try:
         answer = ask_in_thread(asking.ask(work.request))
     except ModelError as error:
-        reason = f"The model failed ({error.category}): {error.message}"
-        _end_failed(lease, reason, _calls(work, asking))
+        _end_failed(lease, f"The model failed ({error.category}): {error.message}")
         return
     finally:
         # Record them separately, because the calls count even if the lease was lost meanwhile.
-        calls = _calls(work, asking)
+        calls = [priced_call(work.config, usage, "memory") for usage in asking.usages]
         record_made_calls(user_id=work.row.user_id, conversation_id=None, calls=calls)
     profile, over = split_superseded_section(answer)
     text = accept_profile(profile, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
     if text is None:
-        _end_failed(lease, "The model returned nothing.", _calls(work, asking))
+        _end_failed(lease, "The model returned nothing.")
         return
     revisions = {entry.pk: entry.revision for entry in work.entries}
     new = NewProfile(text, work.version, revisions, _places_of(work.row.user, over))
-    complete_consolidation(lease=lease, new=new, calls=_calls(work, asking), now=clock.now())
+    complete_consolidation(lease=lease, new=new, now=clock.now())
 
 
 def _places_of(user: User, named: Sequence[Over]) -> list[tuple[StatementPlace, StatementPlace]]:
@@ -211,31 +209,15 @@ def _said(user: User, statement: str, other: str) -> list[StatementPlace]:
     return find_statement(statement, other, found)
 
 
-def _end_failed(lease: ConsolidationLease, reason: str, calls: Sequence[CallUsage]) -> None:
-    status = Consolidation.Status.FAILED
-    end_consolidation(lease=lease, status=status, reason=reason, calls=calls, now=clock.now())
+def _end_failed(lease: ConsolidationLease, reason: str) -> None:
+    end_consolidation(lease=lease, status=Consolidation.Status.FAILED, reason=reason, now=clock.now())
 
 
 def _give_up(lease: ConsolidationLease) -> None:
     try:
-        _end_failed(lease, UNEXPECTED, ())
+        _end_failed(lease, UNEXPECTED)
     except LeaseLost as lost:
         log.warning("Lost the lease of consolidation %s: %s", lease.consolidation_id, lost)
-
-
-def _calls(work: _Work, asking: BackgroundCaller) -> list[CallUsage]:
-    return [
-        CallUsage(
-            model=work.config,
-            purpose="memory",
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost=price_call(work.config, usage),
-            exact=usage.exact,
-        )
-        for usage in asking.usages
-    ]
 
 
 def _go_on(row: Consolidation) -> None:

@@ -154,12 +154,19 @@ def sweep_orphans() -> int:
     root = Path(settings.DATA_DIR) / "memory"
     folders = dict(_folders_in(root)) if root.is_dir() else {}
     unknown, since = users_gone(folders), database_made_at().timestamp()
-    gone = [user_id for user_id in unknown if folders[user_id].stat().st_mtime >= since]
+    gone = [user_id for user_id in unknown if _changed_at(folders[user_id]) >= since]
     for user_id in gone:
         # The next sweep retries folders that cannot be removed.
         shutil.rmtree(folders[user_id], ignore_errors=True)
     left = [user_id for user_id in folders if user_id not in unknown and profile_path(user_id).exists()]
     return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)
+
+
+def _changed_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # the deletion of the account has removed it just now
+        return 0.0
 
 
 def _folders_in(root: Path) -> Iterator[tuple[UUID, Path]]:

@@ -223,6 +223,7 @@ class Consolidation(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     night = models.DateField(null=True)
     status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
+    # Not written any more: the ledger has the calls.
     model = models.ForeignKey("chatapp.ModelConfig", null=True, on_delete=models.SET_NULL, related_name="+")
     entry_count = models.PositiveIntegerField(default=0)
     version = models.PositiveIntegerField(

@@ -175,6 +175,15 @@ def entry_shape(row: models.MemoryEntry) -> dict[str, Any]:
     }
 
 
+def revision_shape(row: models.EntryRevision) -> dict[str, Any]:
+    return {
+        "revision": row.number,
+        "text": row.text,
+        "author": row.author,
+        "written_at": iso_time(row.written_at),
+    }
+
+
 def _source_shape(row: models.EntrySource) -> dict[str, Any]:
     return {
         "conversation_id": str(row.conversation_id),

@@ -8,7 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.branches import visible_spans
+from chatapp.conversations.branches import is_visible, visible_spans
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import NEWEST_ENTRIES, kept_entries, withdrawn_entries
@@ -53,7 +53,7 @@ def _statements(compaction: Compaction) -> Iterator[KnownStatement]:
     if conversation.scope_id is not None:
         rows = rows.filter(scope=conversation.scope_id)
     newest = rows.select_related("compaction").order_by("-created_at", "-pk")[:NEWEST_ENTRIES]
-    shown = dict(visible_spans(compaction.branch))
+    shown = visible_spans(compaction.branch)
     for entry in newest.iterator():
         if entry.conversation_id == conversation.pk and not _is_before(entry, compaction, shown):
             continue
@@ -71,10 +71,9 @@ def _statements(compaction: Compaction) -> Iterator[KnownStatement]:
 def _is_before(entry: MemoryEntry, compaction: Compaction, shown: dict[UUID, int | None]) -> bool:
     """Return whether an entry of the same conversation is about messages before the span, on its branch."""
     its = entry.compaction
-    if its is None or its.branch_id not in shown or its.last_position >= compaction.first_position:
+    if its is None or its.last_position >= compaction.first_position:
         return False
-    upto = shown[its.branch_id]
-    return upto is None or its.last_position <= upto
+    return is_visible(shown, its.branch_id, its.last_position)
 
 
 def superseding_places(
@@ -116,7 +115,7 @@ def _noted(said: StatementPlace) -> StatementPlace:
 
 
 def _messages_saying(compaction: Compaction, statement: str, other: str) -> Iterator[StatementPlace]:
-    conversation, shown = compaction.conversation, dict(visible_spans(compaction.branch))
+    conversation, shown = compaction.conversation, visible_spans(compaction.branch)
     user, now = conversation.user, clock.now()
     found = search_memory(user_id=user.pk, query=statement, limit=LOOKED_AT, now=now, zone=user.zone)
     said = [one for one in found if one.message_id is not None and _may_change(one, compaction, shown)]
@@ -125,9 +124,5 @@ def _messages_saying(compaction: Compaction, statement: str, other: str) -> Iter
 
 def _may_change(found: Found, compaction: Compaction, shown: dict[UUID, int | None]) -> bool:
     """Return whether the text was said in another conversation, or in this one on this branch."""
-    if found.conversation_id != compaction.conversation_id:
-        return True
-    if found.branch_id not in shown:
-        return False
-    upto = shown[found.branch_id]
-    return upto is None or found.position <= upto
+    is_here = found.conversation_id == compaction.conversation_id
+    return not is_here or is_visible(shown, found.branch_id, found.position)

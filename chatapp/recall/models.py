@@ -26,7 +26,8 @@ class SearchOwner(models.Model):
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
     )
-    scope = models.OneToOneField("chatapp.Agent", null=True, on_delete=models.CASCADE, related_name="+")
+    # A worker deletes the index of a deleted agent in batches: in one transaction it would block all others.
+    scope = models.OneToOneField("chatapp.Agent", null=True, on_delete=models.SET_NULL, related_name="+")
     next_ordinal = models.PositiveIntegerField(default=0)
     sealed_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it are in blocks.")
     document_count = models.PositiveIntegerField(default=0)

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 from uuid import UUID
 
-from chatapp.conversations.branches import visible_spans
+from chatapp.conversations.branches import is_visible, visible_spans
 from chatapp.conversations.models import Branch
 from chatapp.long_term.selectors.pauses import NO_PAUSES, MemoryPauses
 from chatapp.long_term.selectors.scopes import FULL_ACCESS, MemoryAccess
@@ -131,21 +131,16 @@ class InContext:
     def keeps_out_newer(self, claim: Superseded) -> bool:
         """Return whether a statement that replaced a recalled one must not be shown, e.g. from another branch."""
         if self._is_here(claim.conversation_id):
-            return self.branch is not None and not self._is_on_branch(claim)
+            return self.branch is not None and not is_visible(self.spans(), claim.branch_id, claim.position)
         is_said = claim.message_id is not None
         was_paused = is_said and self.pauses.covers(claim.conversation_id, claim.until)
         return was_paused or not self.access.reads_own
-
-    def _is_on_branch(self, claim: Superseded) -> bool:
-        spans = self.spans()
-        upto = spans.get(claim.branch_id) if claim.branch_id else None
-        return claim.branch_id in spans and (upto is None or claim.position <= upto)
 
     def _is_here(self, conversation_id: UUID | None) -> bool:
         return conversation_id is not None and conversation_id == self.conversation_id
 
     def spans(self) -> dict[UUID, int | None]:
-        return dict(visible_spans(self.branch)) if self.branch else {}
+        return visible_spans(self.branch) if self.branch else {}
 
 
 NO_CONTEXT = InContext()
@@ -239,9 +234,8 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
         return False
     if found.kind == "entry":
         return True
-    # -1: the branch is not visible, and nothing of it may be shown. None: all of the branch may be shown.
-    upto = spans.get(found.branch_id, -1) if spans and found.branch_id else None
-    return upto is not None and found.position > upto
+    # Of another branch nothing may be shown.
+    return bool(spans and found.branch_id) and not is_visible(spans, found.branch_id, found.position)
 
 
 def _candidate(found: Found, zone: tzinfo) -> Candidate:

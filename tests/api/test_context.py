@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from chatapp.compaction import requests as compaction_requests
 from chatapp.compaction.compactor import compact
+from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Message
 from chatapp.operations.database.threads import in_database
 from chatapp.providers.models import ModelConfig
@@ -111,6 +114,23 @@ async def test_too_few_messages_to_summarise_return_409(alice_program: Program, 
         conversation = await new_conversation(alice_program)
         answer = await alice_program.post(f"conversations/{conversation}/compact")
         assert (answer.status_code, answer.error["code"]) == (409, "nothing_to_compact")
+
+
+async def test_waiting_for_a_summary_whose_conversation_is_deleted_returns_404(
+    alice_program: Program, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = compaction_requests._queue_asked
+
+    def deleted_meanwhile(*given: Any) -> Compaction:
+        row = real(*given)
+        Compaction.objects.all().delete()  # as the deletion of the conversation does in the end
+        return row
+
+    monkeypatch.setattr(compaction_requests, "_queue_asked", deleted_meanwhile)
+    async with running_service():
+        conversation = await long_conversation(alice_program)
+        answer = await alice_program.post(f"conversations/{conversation}/compact", wait=True)
+        assert answer.status_code == 404
 
 
 async def test_empty_and_premature_edits_of_a_summary_are_refused(

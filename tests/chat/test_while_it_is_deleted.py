@@ -84,11 +84,9 @@ def test_a_summary_of_a_conversation_being_deleted_is_not_stored(alice: User) ->
         summary="Tea is liked.",
         summary_tokens=4,
         tokens_after=4,
-        strategy="checkpoint",
         entry_text="Tea is liked.",
         first_message_id=rows[0].pk,
         last_message_id=rows[1].pk,
-        model=None,
         calls=(),
     )
     with pytest.raises(LeaseLost):

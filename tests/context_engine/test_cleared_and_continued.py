@@ -54,7 +54,7 @@ def test_continuing_an_answer_does_not_bring_back_cleared_messages(
     if held:
         inject_message(user=alice, conversation_id=key, new=NewMessage(text="Held."), now=clock.now())
     finish(lease, "Half an answer", Run.Status.STOPPED)
-    clear_context(user=alice, conversation_id=key, budget_tokens=10_000, tokens=10, now=clock.now())
+    clear_context(user=alice, conversation_id=key, budget_tokens=10_000, now=clock.now())
     going_on = continue_run(user=alice, run_id=first.run_id, now=clock.now())
 
     context = describe_run(Run.objects.get(pk=going_on.run_id).pk).context

@@ -36,6 +36,6 @@ def test_a_queued_message_before_an_added_item_is_not_cleared(alice: User) -> No
     stopped = Outcome(Run.Status.STOPPED, PartialAnswer(lease, "Half"))
     finish_run(lease=lease, outcome=stopped, now=clock.now())
     add_items(user=alice, conversation_id=key, items=[NewItem("user", "An item.")], now=clock.now())
-    row = clear_context(user=alice, conversation_id=key, budget_tokens=10_000, tokens=10, now=clock.now())
+    row = clear_context(user=alice, conversation_id=key, budget_tokens=10_000, now=clock.now())
     held = Message.objects.get(pk=waiting.message_id)
     assert held.position > row.last_position, "what waits is cleared, and is out of context when it is sent"

@@ -139,11 +139,9 @@ def complete_in_part(lease: CompactionLease) -> None:
         summary=FACT,
         summary_tokens=9,
         tokens_after=9,
-        strategy="checkpoint",
         entry_text=FACT,
         first_message_id=first.pk,
         last_message_id=first.pk,
-        model=None,
         calls=(),
         repeated_entries=(),
     )

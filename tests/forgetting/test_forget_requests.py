@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,12 +14,17 @@ from hypothesis import strategies as st
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting import proposing
 from chatapp.forgetting import tasks as forgetting_tasks
-from chatapp.forgetting.models import ForgetProposal, Tombstone
+from chatapp.forgetting.actions import forget as forget_actions
+from chatapp.forgetting.actions.collecting import Chosen
+from chatapp.forgetting.actions.forget import MESSAGES
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Tombstone
 from chatapp.forgetting.proposing import is_about, propose_forgetting
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.analysis import vocabulary
+from chatapp.recall.user_search import search_memory
 from memory.long_term.memory_requests import is_for_good, read_forget_request, read_remember_requests
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
@@ -281,6 +288,58 @@ def test_confirmed_items_are_forgotten_and_others_stay(alice: User, charlie: Use
     assert KEPT in MemoryEntry.objects.get().text, "the entry said that, too"
     again = post(api_client(alice), f"{FORGET}/confirm", **chosen)
     assert again == {**receipt, "proposal": None}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["message", "entry"])
+def test_two_simultaneous_confirmations_return_one_receipt(
+    alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    live(alice)
+    client = api_client(alice)
+    found = post(client, f"{FORGET}/propose", query=f"my favourite colour {SECRET}")
+    ids = [item["id"] for item in found["items"] if item["kind"] == kind]
+    chosen = {"proposal_id": found["proposal_id"], "item_ids": ids}
+    real, faster = proposing.forget_chosen, list[dict]()
+
+    def forget_chosen(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(proposing, "forget_chosen", real)
+        faster.append(post(client, f"{FORGET}/confirm", **chosen))
+        return real(*given, **named)
+
+    monkeypatch.setattr(proposing, "forget_chosen", forget_chosen)
+    second = post(client, f"{FORGET}/confirm", **chosen)
+    assert [second] == [{**first, "proposal": None} for first in faster]
+    assert ForgetReceipt.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_confirmed_messages_and_an_entry_are_forgotten_in_pieces(
+    alice: User, api_client: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life, chat = live(alice), new_conversation(alice)
+    said = say(chat, *(f"{SAID} I say so {number}." for number in range(MESSAGES + 5)), role="user")
+    index_conversation(chat.pk)
+    found = post(api_client(alice), f"{FORGET}/propose", query=f"my favourite colour is {SECRET}")
+    ids = [item["id"] for item in found["items"]]
+    assert {str(row.pk) for row in (life.entry, *said)} <= set(ids)
+    real, sizes = forget_actions.lock_chosen, list[int]()
+
+    def lock_chosen(chosen: Chosen, *given: Any, **named: Any) -> Any:
+        sizes.append(len(chosen.message_ids))
+        return real(chosen, *given, **named)
+
+    monkeypatch.setattr(forget_actions, "lock_chosen", lock_chosen)
+    post(api_client(alice), f"{FORGET}/confirm", proposal_id=found["proposal_id"], item_ids=ids)
+    assert max(sizes) <= MESSAGES
+    assert tables_with(SECRET) == []
+    assert KEPT in MemoryEntry.objects.get().text
+    plums = search_memory(user_id=alice.pk, query="plum tree", limit=5, now=NOW, zone=UTC)
+    assert life.entry.pk in {item.entry_id for item in plums}
+    receipt = ForgetReceipt.objects.get()
+    assert receipt.removed["messages"] == len(ids) - 1
+    assert receipt.removed["entries_redacted"] == 1
+    assert "entries" not in receipt.removed
 
 
 def test_only_proposed_items_can_be_confirmed(alice: User, api_client: Clients):

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
 from chatapp.compaction import tasks
@@ -17,6 +18,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.rewriting import waiting_rewrites
 from chatapp.conversations.models import Message
 from chatapp.files import attachments
+from chatapp.files.actions import delete_unshared_attachments
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
@@ -331,6 +333,18 @@ def test_an_image_that_no_other_message_shows_is_deleted_with_its_message(alice:
     receipt = forget(api_client(alice), message_id=str(life.told.pk))
     assert receipt["removed"]["files"] == 1
     assert not path.exists()
+
+
+@pytest.mark.sqlite
+def test_deleting_the_files_of_messages_reads_no_links_of_other_messages(alice: User) -> None:
+    life = live(alice)
+    with CaptureQueriesContext(connection) as asked:
+        assert delete_unshared_attachments([life.told.pk]) == (life.image.sha256,)
+    read = [query["sql"] for query in asked if query["sql"].startswith("SELECT")]
+    with connection.cursor() as cursor:
+        plans = [cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall() for sql in read]
+    steps = [step for plan in plans for *_, step in plan]
+    assert not [step for step in steps if "SCAN" in step]
 
 
 def test_forgetting_a_day_removes_its_messages_and_entries(alice: User, api_client: Clients):

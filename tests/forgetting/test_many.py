@@ -29,6 +29,7 @@ from chatapp.forgetting.actions.forget import ENTRIES, MESSAGES
 from chatapp.forgetting.actions.removals import TOLD_AT_ONCE, publish_forgotten_later
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.forgetting.services import forget_all, forget_day, forget_entry, forget_message
+from chatapp.forgetting.trash.services import move_to_trash
 from chatapp.long_term.actions.entries import add_entry, record_entry
 from chatapp.operations import clock
 from chatapp.operations.database.work_budget import Budget, Pace
@@ -251,6 +252,36 @@ def test_an_overtaken_forgetting_continues_where_the_other_process_is(
     assert tables_with(SECRET) == []
     assert not SearchDocument.objects.exists()
     assert messages_told_of() == Counter(Message.objects.values_list("pk", flat=True)), "each once"
+
+
+@pytest.mark.usefixtures("no_files")
+def test_an_overtaken_forgetting_keeps_what_the_other_process_noted(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process forgets the second chat, which its user moves to the trash before this one reads it."""
+    chats = [new_conversation(alice) for _ in range(2)]
+    content = json.dumps([f"It was said of the {SECRET}."])
+    for chat in chats:
+        say(chat, *(f"The {SECRET} of row {number} has leaves." for number in range(MESSAGES)))
+        RequestText.objects.create(conversation=chat, sha256="0" * 64, source="recall", content=content)
+    real = forget_actions.prepare_forgetting
+    pieces = iter([real])
+
+    def prepare_forgetting(*given: Any, **named: Any) -> Any:
+        for read in pieces:
+            return read(*given, **named)
+        monkeypatch.setattr(forget_actions, "prepare_forgetting", real)
+        with monkeypatch.context() as patch:
+            patch.setattr(services, "work_on", lambda *_: None)
+            sweep(clock.now(), turns=1)
+        move_to_trash(alice, str(chats[1].pk), days=30, now=clock.now())
+        return real(*given, **named)
+
+    monkeypatch.setattr(forget_actions, "prepare_forgetting", prepare_forgetting)
+    forget_day(alice, NOW.date(), now=clock.now())
+    sweep(clock.now())
+    assert tables_with(SECRET) == []
+    assert not Removal.objects.exists()
 
 
 @pytest.mark.usefixtures("no_files")

@@ -21,7 +21,7 @@ from chatapp.conversations.models import Message
 from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.services import forget_message
 from chatapp.long_term.actions.profile import lock_profile, set_text
-from chatapp.long_term.actions.tombstones import raise_tombstones
+from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import clock
@@ -108,11 +108,9 @@ def test_a_summary_in_progress_cannot_write_text_forgotten_meanwhile(alice: User
         summary=SAID,
         summary_tokens=5,
         tokens_after=5,
-        strategy="checkpoint",
         entry_text=SAID,
         first_message_id=message.pk,
         last_message_id=message.pk,
-        model=None,
         calls=(),
     )
     with pytest.raises(LeaseLost):
@@ -347,13 +345,13 @@ def test_tombstones_are_listed_without_text_and_can_be_lifted(
 @pytest.mark.django_db(transaction=True)
 def test_tombstones_are_read_once_for_each_change(alice: User) -> None:
     """Each recall and each summary needs the tombstones, which may be many."""
-    raise_tombstones(alice.pk, [SAID], clock.now())
+    store_tombstones(make_tombstones(alice.pk, [SAID], clock.now()))
     assert tombstones_of(alice.pk).cover(SAID)
     with CaptureQueriesContext(connection) as sent:
         assert tombstones_of(alice.pk).cover(SAID)
     assert [query["sql"] for query in sent if '"words"' in query["sql"]] == []
     other = "The plum tree blooms in March 2027."
-    raise_tombstones(alice.pk, [other], clock.now())
+    store_tombstones(make_tombstones(alice.pk, [other], clock.now()))
     assert tombstones_of(alice.pk).cover(other)
     Tombstone.objects.filter(user=alice).delete()
     assert not tombstones_of(alice.pk)

@@ -231,11 +231,9 @@ def test_a_summary_that_repeats_an_entry_waits_for_the_entry_without_the_index_l
         summary=SAID,
         summary_tokens=9,
         tokens_after=9,
-        strategy="checkpoint",
         entry_text="It rains.",
         first_message_id=first.pk,
         last_message_id=last.pk,
-        model=None,
         calls=(),
         repeated_entries=[str(row.pk) for row in known],
     )
@@ -261,11 +259,9 @@ def test_a_summary_of_a_span_with_an_entry_locks_that_entry_before_a_later_one(
         summary="Tea.",
         summary_tokens=9,
         tokens_after=9,
-        strategy="checkpoint",
         entry_text="",
         first_message_id=asked.pk,
         last_message_id=answered.pk,
-        model=None,
         calls=(),
         repeated_entries=[str(second.pk)],
     )
@@ -336,7 +332,7 @@ def test_a_consolidation_that_waits_for_an_entry_holds_no_later_entry(
     assert lease is not None
     read = NewProfile("- Drinks.", 0, {second.pk: 1, first.pk: 1})
     check_order(
-        lambda: complete_consolidation(lease=lease, new=read, calls=(), now=NOW),
+        lambda: complete_consolidation(lease=lease, new=read, now=NOW),
         MemoryEntry.objects.filter(pk=first.pk),
         MemoryEntry.objects.filter(pk=second.pk),
     )

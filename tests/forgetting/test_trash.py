@@ -24,7 +24,7 @@ from chatapp.forgetting.trash.services import (
     restore,
 )
 from chatapp.long_term import files as memory_files
-from chatapp.long_term.actions.tombstones import raise_tombstones
+from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_about
 from chatapp.operations import clock
@@ -215,8 +215,10 @@ def test_titles_in_the_trash_are_checked_without_reading_all_tombstones(
     short, long = "Blue heron in the boathouse", " ".join(f"Heron{number}" for number in range(12))
     for title in (short, long, "Ferries to Bergen"):
         move_to_trash(alice, str(new_conversation(alice, title).pk), days=DAYS, now=NOW)
-    raise_tombstones(alice.pk, [f"Otter{number} sleeps in holt{number}." for number in range(300)], NOW)
-    raise_tombstones(alice.pk, ["In the boathouse: a blue heron.", f"{long} also."], NOW)
+    store_tombstones(
+        make_tombstones(alice.pk, [f"Otter{number} sleeps in holt{number}." for number in range(300)], NOW)
+    )
+    store_tombstones(make_tombstones(alice.pk, ["In the boathouse: a blue heron.", f"{long} also."], NOW))
     assert {one["title"] for one in page(api_client(alice))} == {"", "Ferries to Bergen"}
     with CaptureQueriesContext(connection) as asked:
         known = tombstones_about(alice.pk, [short, "Ferries to Bergen"])

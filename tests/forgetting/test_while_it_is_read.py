@@ -21,7 +21,7 @@ from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations.models import Conversation, Message
 from chatapp.features.sharing.actions import share_conversation
 from chatapp.features.sharing.selectors import token_of
-from chatapp.forgetting.actions.collecting import begin_forgetting
+from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting
 from chatapp.forgetting.actions.forget import forget_items
 from chatapp.forgetting.actions.forget_all import forget_conversation
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
@@ -206,7 +206,7 @@ def test_a_copy_contains_nothing_that_is_forgotten_meanwhile(
         if whole:
             forget_conversation(user=alice, conversation_id=source.pk, now=clock.now())
         else:
-            forget_items(user=alice, message_ids=[message.pk], entry_ids=[], what="message", now=clock.now())
+            forget_items(Chosen(alice, clock.now(), frozenset({message.pk})), what="message")
         # The copy reads the conversation as it was before the forgetting commits.
         other.start()
         while other.is_alive() and not somebody_waits():

@@ -19,6 +19,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.rewriting import waiting_rewrites
 from chatapp.compaction.work import CompactionWork
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.forgetting.actions.collecting import Chosen
 from chatapp.forgetting.actions.forget import MESSAGES, Done, forget_pieces
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt
@@ -144,14 +145,8 @@ def test_a_summary_of_text_that_the_next_piece_forgets_is_rewritten_again(alice:
 
 
 def forget_in_pieces(user: User, rows: list[Message]) -> Iterator[Done]:
-    removal = begin_forgetting_many(
-        user=user,
-        message_ids=[one.pk for one in rows],
-        entry_ids=[],
-        what=ForgetReceipt.What.CHOSEN,
-        for_good=False,
-        now=clock.now(),
-    )
+    chosen = Chosen(user, clock.now(), frozenset(one.pk for one in rows))
+    removal = begin_forgetting_many(chosen, what=ForgetReceipt.What.CHOSEN)
     return forget_pieces(removal, user, clock.now(), PacedTransactions(UNBOUNDED, lambda _: False))
 
 

@@ -33,7 +33,7 @@ from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import ConversationOffloads, read_content
 from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources
 from chatapp.long_term.actions.profile import write_profile
-from chatapp.long_term.actions.tombstones import raise_tombstones
+from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.operations import clock
 from chatapp.operations.database.ids import new_id
@@ -437,7 +437,7 @@ def test_an_old_export_does_not_restore_forgotten_sentences(alice: User, bob: Us
     write_profile(user_id=alice.pk, text="- My favourite colour is celadon.\n- It rains in Lund.", now=NOW)
     say(new_conversation(alice), "Good morning.", "Hello.")
     path = export_of(alice, tmp_path / "old.zip")
-    raise_tombstones(bob.pk, ["My favourite colour is celadon."], clock.now(), for_good=True)
+    store_tombstones(make_tombstones(bob.pk, ["My favourite colour is celadon."], clock.now()), for_good=True)
     for _ in range(2):  # the file may be imported once more
         assert not take_in(bob, path).left_out
         [left] = MemoryEntry.objects.filter(user=bob)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -85,6 +86,19 @@ def test_entries_become_the_profile_its_file_and_a_row_in_the_ledger(
     assert (usage.purpose, usage.user, usage.conversation) == ("memory", alice, None)
     entry.refresh_from_db()
     assert entry.consolidated_at is not None
+
+
+def test_the_ledger_has_the_savings_of_cached_tokens(
+    alice: User, model: ModelConfig, server: ModelServer
+) -> None:
+    ModelConfig.objects.filter(name="Fast").update(
+        input_price=2, output_price=8, cached_price=Decimal("0.50")
+    )
+    server.script(says("- Plays the cello.", prompt_tokens=1_000, cached_tokens=800))
+    note(alice)
+    work(alice)
+    usage = Usage.objects.get()
+    assert (usage.cache_saved, usage.compaction_saved) == (800 * Decimal("1.50") / 1_000_000, 0)
 
 
 def test_each_entry_is_read_once_and_again_after_a_change(

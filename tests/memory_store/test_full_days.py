@@ -14,8 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from chatapp.accounts.models import User
 from chatapp.forgetting.actions.forget import ENTRIES
 from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
-from chatapp.forgetting.services import remove_rest
+from chatapp.forgetting.services import forget_entry, remove_rest
 from chatapp.long_term import changes
+from chatapp.long_term.actions import days
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.recall.models import SearchDocument, StoredClaim
@@ -121,6 +122,25 @@ def test_a_line_that_was_moved_stays_while_many_other_entries_are_forgotten_in_p
     assert sorted(told) == [0, ENTRIES + 1], "a receipt of its own, as what goes in pieces has"
     assert MemoryEntry.objects.count() == SearchDocument.objects.count() == 1
     assert Tombstone.objects.count() == ENTRIES + 2
+
+
+@pytest.mark.usefixtures("no_files")
+def test_a_day_is_written_though_its_missing_entry_is_forgotten_meanwhile(
+    alice: User, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = "2026-11-20"
+    put(client, day, say(1, "Red"))
+    real = days.make_day_changes
+
+    def make_day_changes(**given: Any) -> Any:
+        for entry_id in MemoryEntry.objects.values_list("pk", flat=True):
+            forget_entry(alice, entry_id, now=clock.now())
+        return real(**given)
+
+    monkeypatch.setattr(days, "make_day_changes", make_day_changes)
+    assert texts(put(client, day, "## 10:00\n\nPebble Blue lies in drawer 7.")) == [
+        "Pebble Blue lies in drawer 7."
+    ]
 
 
 @pytest.mark.sqlite

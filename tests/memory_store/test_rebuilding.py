@@ -6,9 +6,10 @@ import io
 import os
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -156,6 +157,22 @@ def test_the_clean_up_removes_files_and_folders_without_a_row(
     assert not charlies.exists()
     assert not memory_files.profile_path(alice.pk).exists()
     assert memory_files.day_path(alice.pk, NOW.date()).exists()
+    assert memory_files.sweep_orphans() == 0
+
+
+def test_the_clean_up_skips_a_folder_that_an_account_deletion_removes_meanwhile(
+    charlie: User, remembered: MemoryEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuild()
+    memory_files.sweep_orphans()  # remove those of other tests
+    folder, users_gone = memory_files.user_folder(charlie.pk), memory_files.users_gone
+
+    def deleted_meanwhile(user_ids: Collection[UUID]) -> set[UUID]:
+        charlie.delete()
+        shutil.rmtree(folder)
+        return users_gone(user_ids)
+
+    monkeypatch.setattr(memory_files, "users_gone", deleted_meanwhile)
     assert memory_files.sweep_orphans() == 0
 
 

@@ -38,7 +38,7 @@ def test_sealed_blocks_are_read_once(alice: User, conversation: Conversation, dj
 
 
 def test_a_message_removed_since_the_last_search_is_not_found(alice: User, conversation: Conversation):
-    removal.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+    removal.remove_sources([conversation.messages.get(position=300).pk])
     assert texts(alice, "xylophone") == []
     assert texts(alice, "topic3")
 
@@ -51,11 +51,11 @@ def test_a_message_sealed_since_the_last_search_is_found(alice: User, conversati
 
 def test_a_removal_that_was_rolled_back_is_not_cached(alice: User, conversation: Conversation):
     with transaction.atomic():
-        removal.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+        removal.remove_sources([conversation.messages.get(position=300).pk])
         assert texts(alice, "xylophone") == []
         transaction.set_rollback(True)
     assert texts(alice, "xylophone") == [SAID]
-    removal.remove_messages(alice.pk, [conversation.messages.get(position=299).pk])
+    removal.remove_sources([conversation.messages.get(position=299).pk])
     assert texts(alice, "xylophone") == [SAID]
 
 

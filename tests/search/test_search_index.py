@@ -184,7 +184,7 @@ def test_a_removed_message_is_deleted_sealed_or_not(alice: User, conversation: C
     index_actions.index_conversation(conversation.pk)
     assert len(texts(alice, "xylophone")) == 2
     postings = SearchPosting.objects.count()
-    removal.remove_messages(alice.pk, [sealed.pk, fresh.pk])
+    removal.remove_sources([sealed.pk, fresh.pk])
     assert texts(alice, "xylophone") == []
     assert SearchPosting.objects.count() < postings
     assert SearchOwner.objects.get().document_count == SearchDocument.objects.count() == 300

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.forgetting.services import forget_all, forget_entry, take_out_of_shared
+from chatapp.forgetting.tasks import delete_abandoned_indexes
 from chatapp.long_term.actions.entries import rewrite_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import SEAL_FROM, index_entries, index_entry, rebuild_index
@@ -114,9 +115,11 @@ def test_rebuilding_gives_the_same_results(alice: User, bob: User, charlie: User
     assert SearchPosting.objects.filter(owner__scope=porter).count() == postings > 0
 
 
-def test_deleting_an_agent_deletes_its_shared_index(bob: User, porter: Agent) -> None:
+def test_deleting_an_agent_leaves_its_shared_index_to_a_worker(bob: User, porter: Agent) -> None:
     share(bob, porter, CODE)
     porter.delete()
+    assert SearchDocument.objects.filter(owner__user=None).exists()
+    delete_abandoned_indexes("")
     assert not SearchOwner.objects.filter(user=None).exists()
     assert [
         item.text for item in search_memory(user_id=bob.pk, query="depot", limit=5, now=NOW, zone=UTC)

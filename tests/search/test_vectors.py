@@ -190,7 +190,7 @@ def test_removed_messages_lose_vectors(alice: User, conversation: Conversation, 
     embedding.embed_index(alice.pk)
     size = stored_vectors()
     gone = conversation.messages.get(position=60)
-    removal.remove_messages(alice.pk, [gone.pk])
+    removal.remove_sources([gone.pk])
     assert size - stored_vectors() == 3  # the turn and its two sentences
     forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert stored_vectors() == 0
@@ -204,7 +204,7 @@ def test_vectors_stored_in_any_order_are_removed_with_their_messages(
     documents = [DocumentVectors(ordinal, [[1.0] * 96]) for ordinal in missing]
     documents[0], documents[-1], documents[60] = documents[60], documents[0], documents[-1]
     assert store_vectors(user_id=alice.pk, model="concepts", ordinals=missing, documents=documents)
-    removal.remove_messages(alice.pk, [conversation.messages.get(position=0).pk])
+    removal.remove_sources([conversation.messages.get(position=0).pk])
     assert stored_vectors() == len(missing) - 1
 
 
@@ -228,7 +228,7 @@ def test_a_message_can_be_removed_after_the_vector_length_changed(
     index_actions.index_conversation(conversation.pk)
     embedding.embed_index(alice.pk)
     size = stored_vectors()
-    removal.remove_messages(alice.pk, [conversation.messages.get(position=60).pk])
+    removal.remove_sources([conversation.messages.get(position=60).pk])
     assert size - stored_vectors() == 3
 
 

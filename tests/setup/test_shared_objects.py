@@ -100,7 +100,6 @@ CACHED = {
     "chatapp.operations.translations._catalogue": "never changed",
     "chatapp.operations.database.statements._update": "never changed",
     "chatapp.recall.ranking._length_bonuses": "never changed",
-    "chatapp.recall.selectors.shared_index.nothing_shared": "frozen",
     "chatapp.providers.model_facts._find_in_table": "frozen",
     "chatapp.providers.model_facts._table": "never changed",
 }

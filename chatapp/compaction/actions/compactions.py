@@ -31,12 +31,14 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database.forgetting_counts import check_forgetting_count, lock_forgetting_counts
 from chatapp.operations.errors import Conflict, LeaseLost
 from chatapp.operations.workers import jobs
+from chatapp.providers.selectors import totals_of
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run
 from memory.long_term.new_sentences import correct_text
+from memory.tokens import estimate_text
 
 TAKEN = "Another summary has replaced this one."
 BEING_WRITTEN = "A summary of this conversation is being written already."
@@ -160,7 +162,6 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.summary = result.summary
         row.summary_tokens = result.summary_tokens
         row.tokens_after = result.tokens_after
-        row.strategy = result.strategy
         row.fallback_reason = result.fallback_reason
         row.reminder = result.reminder
         row.usage = _usage_of(result.calls)
@@ -244,15 +245,9 @@ def _store_failure(
 
 
 def _usage_of(calls: Sequence[CallUsage]) -> dict[str, Any]:
-    costs = [call.cost for call in calls if call.cost is not None]
     names = dict.fromkeys(call.model.name for call in calls if call.model is not None)
-    return {
-        "model": ", ".join(names) or None,
-        "input_tokens": sum(call.input_tokens for call in calls),
-        "output_tokens": sum(call.output_tokens for call in calls),
-        "cached_tokens": sum(call.cached_tokens for call in calls),
-        "cost": float(sum(costs)) if costs else None,
-    }
+    totals = totals_of(calls).model_dump(exclude={"compaction_tokens"})
+    return {"model": ", ".join(names) or None, **totals}
 
 
 CLEARED = "The user started a new context here. What was said before is kept, but is not part of it."
@@ -362,13 +357,12 @@ def _set_status(
     return row
 
 
-def clear_context(
-    *, user: User, conversation_id: str, budget_tokens: int, tokens: int, now: datetime
-) -> Compaction:
+def clear_context(*, user: User, conversation_id: str, budget_tokens: int, now: datetime) -> Compaction:
     """Store a checkpoint over all messages that does not summarise them. Nothing is deleted, and it can be undone.
 
-    `tokens` is the size of CLEARED. Raise Conflict if there is nothing to clear, or an answer is being written.
+    Raise Conflict if there is nothing to clear, or an answer is being written.
     """
+    tokens = estimate_text(CLEARED)
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         assert conversation.branch is not None

@@ -10,7 +10,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from agents.tools.protocol import ToolCaller
-from chatapp.conversations.branches import visible_compactions, visible_messages, visible_spans
+from chatapp.conversations.branches import is_visible, visible_compactions, visible_messages, visible_spans
 from chatapp.conversations.models import Branch, Message
 from chatapp.files.models import Offload
 from chatapp.files.offloads import lines_of_context
@@ -29,10 +29,7 @@ class BranchView:
 
     def shows(self, branch_id: UUID | None, position: int) -> bool:
         """Return whether the branch shows a message of the conversation."""
-        if branch_id is None:
-            return False
-        upto = self.spans.get(branch_id, -1)
-        return upto is None or position <= upto
+        return is_visible(self.spans, branch_id, position)
 
     def hidden_entries(self, entry_ids: Collection[UUID]) -> set[UUID]:
         """Return those of these entries that a summary of another branch made."""
@@ -82,4 +79,4 @@ def view_of(caller: ToolCaller) -> BranchView | None:
     except NotFound:
         return None
     answer = Message.objects.filter(run=run_id, conversation__user=user_id).select_related("branch").first()
-    return BranchView(answer.branch, dict(visible_spans(answer.branch))) if answer else None
+    return BranchView(answer.branch, visible_spans(answer.branch)) if answer else None

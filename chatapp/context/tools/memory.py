@@ -17,10 +17,10 @@ from chatapp.conversations.selectors.messages import messages_around, messages_b
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.selectors.entries import day_entries, entry_of
 from chatapp.long_term.selectors.pauses import pauses_of
-from chatapp.long_term.selectors.scopes import memory_access_in, shared_entry
+from chatapp.long_term.selectors.scopes import memory_access_in, shared_entries
 from chatapp.operations import clock
 from chatapp.operations.clock import zone_named
-from chatapp.operations.database.access import parse_id
+from chatapp.operations.database.access import find_row, parse_id
 from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.sources import note_read
@@ -127,7 +127,7 @@ def _read_entry(caller: ToolCaller, entry_id: str) -> str:
     scope_id = memory_access_in(caller.conversation_id).scope_id
     try:
         if scope_id is not None:
-            shared = shared_entry(scope_id, entry_id)
+            shared = find_row(shared_entries(scope_id), entry_id)
             note_read(caller.run_id, [shared.pk])
             return f"{shared.day.isoformat()}\n\n{shared.text}"  # without where and by whom it was said
         _check_open(caller)

@@ -1,4 +1,4 @@
-"""Folders: list, create, change, delete. Conversations are moved by changing the conversation."""
+"""Folders and their files. Conversations are moved by changing the conversation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from chatapp.agent_presets.api import chosen_agent
 from chatapp.conversations.folders.actions import FolderColumns, create_folder, delete_folder, update_folder
 from chatapp.conversations.folders.schemas import Folder, FolderChanges, NewFolder, folder_shape
 from chatapp.conversations.folders.selectors import accessible_folder, own_folders
+from chatapp.files.actions import put_into_folder, take_out_of_folder
+from chatapp.files.api import StoredFile, file_shape
+from chatapp.files.selectors import accessible_attachments, files_of_folder
 from chatapp.operations import clock
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 
 router = Router(tags=["conversations"])
+FILE_PATH = "/folders/{folder_id}/files/{file_id}"
 
 
 @router.get("/folders", auth=allow("chat", "read"), response=answers(ok=Page[Folder]))
@@ -64,4 +68,34 @@ def change(request: ApiRequest, folder_id: str, changes: FolderChanges) -> Any:
 def delete(request: ApiRequest, folder_id: str) -> Any:
     """Delete a folder. Its conversations stay, in no folder."""
     delete_folder(user=request.auth.user, folder_id=folder_id)
+    return Status(204, None)
+
+
+# --- Files, available in each conversation of the folder -------------------------------------------------
+
+
+@router.get(
+    "/folders/{folder_id}/files", auth=allow("chat", "read"), response=answers(404, ok=Page[StoredFile])
+)
+def list_files(request: ApiRequest, folder_id: str) -> Any:
+    rows = files_of_folder(accessible_folder(request.auth.user, folder_id))
+    return {"items": [file_shape(row) for row in rows], "next_cursor": None}
+
+
+@router.put(FILE_PATH, auth=allow("chat"), response=answers(404, 409))
+def put_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
+    """Add one of your uploads to the folder. Models can read it with the tool `files_read` in every conversation of the
+    folder."""
+    folder = accessible_folder(request.auth.user, folder_id)
+    [attachment] = accessible_attachments(request.auth.user, [file_id])
+    put_into_folder(folder=folder, attachment=attachment)
+    return Status(204, None)
+
+
+@router.delete(FILE_PATH, auth=allow("chat"), response=answers(404))
+def remove_file(request: ApiRequest, folder_id: str, file_id: str) -> Any:
+    """Remove a file from the folder. Messages that show it keep it."""
+    folder = accessible_folder(request.auth.user, folder_id)
+    [attachment] = accessible_attachments(request.auth.user, [file_id])
+    take_out_of_folder(folder=folder, attachment=attachment)
     return Status(204, None)

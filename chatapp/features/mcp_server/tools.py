@@ -12,11 +12,13 @@ from chatapp.accounts.models import User
 from chatapp.conversations.schemas.messages import PageAsked
 from chatapp.conversations.selectors.conversations import conversation_page, full_conversations
 from chatapp.conversations.selectors.messages import message_page
+from chatapp.forgetting import services as forgetting
 from chatapp.long_term import changes
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.schemas import EntryText, entry_shape
 from chatapp.long_term.selectors.entries import day_entries, list_days
 from chatapp.operations import clock
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
 from chatapp.operations.http.schemas import Body
 from chatapp.recall.schemas import result_shape
@@ -91,7 +93,7 @@ class OneEntry(Body):
 
 
 def forget_entry(user: User, asked: OneEntry) -> dict[str, Any]:
-    changes.forget_entry(user=user, entry_id=asked.entry_id)
+    forgetting.forget_entry(user, parse_id(asked.entry_id), now=clock.now())
     return {"forgotten": asked.entry_id}
 
 

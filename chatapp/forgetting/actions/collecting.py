@@ -202,17 +202,14 @@ class Work:
         copying = [row for row in beside if self.repeats.may_repeat(row.summary)]
         return list({row.pk: row for row in (*covering, *copying)}.values())
 
-    def said_by(self, entry: MemoryEntry) -> Sequence[str]:
-        """Return the forgotten texts of an entry: the present one and all former ones, or only the chosen lines."""
-        return _said_by(entry, self.chosen.lines)
-
 
 def _answers_and_calls(runs: Iterable[Run]) -> dict[UUID, Message]:
     answers = {run.answer_id: run.answer for run in runs}
     return {**answers, **calls_of(answers).in_bulk()} if answers else {}
 
 
-def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
+def said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
+    """Return the forgotten texts of an entry: the present one and all former ones, or only its `lines`."""
     if entry.pk in lines:
         return lines[entry.pk]
     former = getattr(entry, FORMER, None)
@@ -253,17 +250,15 @@ class PreparedForgetting:
     """The messages to propose, valid if `runs` are still all runs that read the forgotten text."""
 
 
-def read_said(chosen: Chosen) -> ChosenTexts:
-    return _read_said(chosen, _messages_of(chosen))
-
-
-def _read_said(chosen: Chosen, messages: Mapping[UUID, Message]) -> ChosenTexts:
+def read_said(chosen: Chosen, messages: Mapping[UUID, Message] | None = None) -> ChosenTexts:
+    """Read the chosen texts and prepare what depends on them. `messages` are the chosen ones, if read already."""
+    messages = _messages_of(chosen) if messages is None else messages
     # Prefetch former revisions, because a query for each entry would take longer than everything else.
     entries = {
         row.pk: row for row in _entries_of(chosen).prefetch_related(Prefetch("revisions", to_attr=FORMER))
     }
     said, answered = said_texts(messages.values())
-    remembered = [text for entry in entries.values() for text in _said_by(entry, chosen.lines)]
+    remembered = [text for entry in entries.values() for text in said_by(entry, chosen.lines)]
     user_id, homes = chosen.user.pk, conversations_of(entries.values())
     with vocabulary.remembering():
         texts = [*said, *remembered]
@@ -278,7 +273,7 @@ def prepare_forgetting(chosen: Chosen, said: ChosenTexts | None = None) -> Prepa
     NotFound if nothing chosen is left."""
     count = read_forgetting_count([chosen.user.pk, *scopes_of(chosen.user.pk)])
     messages = _messages_of(chosen)
-    said = said or _read_said(chosen, messages)
+    said = said or read_said(chosen, messages)
     entries = {pk: said.entries[pk] for pk in chosen.entry_ids & said.entries.keys()}
     work = _choose(chosen, messages, entries, said.repeats)
     texts, extracts = {}, {}

@@ -20,7 +20,7 @@ from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.realtime.hub import publish_deletion, stop_runs_after_commit
 from chatapp.recall.actions.indexing import move_documents
-from chatapp.recall.actions.removal import remove_entries
+from chatapp.recall.actions.removal import remove_sources
 from chatapp.runs.models import Run, ToolCall
 
 
@@ -33,31 +33,22 @@ class Leftovers:
     offloads: tuple[tuple[UUID, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Detached:
-    """A conversation detached from its user, and the work left to do."""
-
-    removal: Removal
-    entries: tuple[UUID, ...] = ()
-    """The memory entries that named the conversation and outlive it."""
-
-
 def detach_conversation(
     conversation: Conversation,
     *,
     now: datetime,
     forgets_memory: bool,
     forgets: bool = False,
-    raises_tombstones: bool = False,
     for_good: bool = False,
     receipt: ForgetReceipt | None = None,
     keeps_rows: bool = False,
-) -> Detached:
-    """Detach a conversation from its user, so that nobody sees it after the commit. The caller's transaction must hold
-    `conversation` locked.
+) -> Removal:
+    """Detach a conversation from its user, so that nobody sees it after the commit, and return the work left to do. The
+    caller's transaction must hold `conversation` locked.
 
     Its memory entries outlive it unless `forgets_memory`; their files are rewritten in either case, because they name
-    the conversation. With `keeps_rows` it goes to the trash, and rows that name it as a source stay.
+    the conversation. What is forgotten is not learned again, unless the conversation is temporary. With `keeps_rows` it
+    goes to the trash, and rows that name it as a source stay.
     """
     user_id = conversation.owner_id
     own = MemoryEntry.objects.filter(conversation=conversation)
@@ -66,7 +57,7 @@ def detach_conversation(
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
     mark_days_stale(user_id, {day for _, day, _ in held})
     if forgets_memory:
-        remove_entries(user_id, [pk for pk, _, _ in held])
+        remove_sources([pk for pk, _, _ in held])
         delete_entries(user_id, [pk for pk, _, _ in held])
     _end_work(conversation, now)
     if not keeps_rows:
@@ -81,7 +72,7 @@ def detach_conversation(
         phase=Removal.Phase.HIDE,
         forgets=forgets,
         keeps_rows=keeps_rows,
-        raises_tombstones=raises_tombstones,
+        raises_tombstones=forgets_memory and not conversation.temporary,
         for_good=for_good,
         entries={str(pk): text for pk, _, text in held} if forgets_memory else {},
         receipt=receipt,
@@ -89,8 +80,7 @@ def detach_conversation(
     )
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
     transaction.on_commit(partial(publish_deletion, conversation.pk, user_id))
-    outliving = () if forgets_memory else tuple(pk for pk, _, _ in held)
-    return Detached(removal, outliving)
+    return removal
 
 
 def _end_work(conversation: Conversation, now: datetime) -> None:

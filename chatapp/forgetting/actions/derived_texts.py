@@ -20,7 +20,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.actions.conversations import title_from, updated_event
-from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.branches import messages_between
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns, text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.actions import delete_stored_results
@@ -109,7 +109,7 @@ def _extract(row: Compaction, previous: str, gone: Collection[UUID]) -> str:
 
 def _sample(row: Compaction, gone: Collection[UUID]) -> list[MessageValue]:
     """Return as many messages of the span as an extract reads: half of them the newest, half sampled from the rest."""
-    span = visible_messages(row.branch, row.first_position - 1).filter(position__lte=row.last_position)
+    span = messages_between(row.branch, row.first_position, row.last_position)
     places = span.exclude(parts=[]).order_by("position").values_list("position", "pk")
     positions = [position for position, pk in places if pk not in gone]
     half = QUICK.messages // 2

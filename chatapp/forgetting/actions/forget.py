@@ -4,9 +4,10 @@ which the index is cleaned (see `Removal`). Files are returned as leftovers, for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,6 @@ from chatapp.conversations.models import Message
 from chatapp.files.actions import delete_offloads_of_tools, delete_unshared_attachments
 from chatapp.forgetting.actions.collecting import (
     Chosen,
-    Lines,
     PreparedForgetting,
     Work,
     begin_forgetting,
@@ -27,6 +27,7 @@ from chatapp.forgetting.actions.collecting import (
     lock_chosen,
     prepare_forgetting,
     read_said,
+    said_by,
     texts_left,
 )
 from chatapp.forgetting.actions.deletion import Leftovers
@@ -43,6 +44,7 @@ from chatapp.forgetting.actions.derived_texts import (
     texts_of_runs,
     without_copies,
 )
+from chatapp.forgetting.actions.proposals import note_confirmed
 from chatapp.forgetting.actions.removals import (
     add_to_receipt,
     bar_in_pieces,
@@ -77,31 +79,21 @@ class Done:
 
 
 def forget_items(
-    *,
-    user: User,
-    message_ids: Iterable[UUID],
-    entry_ids: Iterable[UUID],
-    what: str,
-    now: datetime,
-    lines: Lines | None = None,
-    asked_in: UUID | None = None,
-    for_good: bool = False,
+    chosen: Chosen, *, what: str, for_good: bool = False, confirms: ForgetProposal | None = None
 ) -> Done:
     """Forget messages and memory entries with everything that names them as a source. Ignore ids that are missing or
-    another user's; raise NotFound if none is left.
+    another user's; raise NotFound if none is left, or if another process has confirmed `confirms` meanwhile.
 
-    For an entry in `lines`, forget only those lines. `asked_in` is the message with the request, which is forgotten
-    with its answer. `for_good` bars the sentences even if the user asks to remember them later.
+    `for_good` bars the sentences even if the user asks to remember them later.
     """
-    messages = {*message_ids}
-    if asked_in:
-        messages |= {asked_in, *Message.objects.filter(parent=asked_in).values_list("pk", flat=True)}
-    chosen = Chosen(user, now, frozenset(messages), frozenset(entry_ids), lines or {})
     ahead = prepare_forgetting(chosen)
     with transaction.atomic():
-        count = begin_forgetting(user.pk)
+        count = begin_forgetting(chosen.user.pk)
         work = lock_chosen(chosen, ahead, forgotten_count=count)
-        return forget_locked(work, what=what, for_good=for_good)
+        done = forget_locked(work, what=what, for_good=for_good)
+        if confirms is not None:
+            note_confirmed(confirms, done.receipt)
+        return done
 
 
 def forget_locked(work: Work, *, what: str, for_good: bool = False) -> Done:
@@ -119,12 +111,12 @@ def _forget_work(work: Work, receipt: ForgetReceipt, proposal: ForgetProposal | 
 
 def forget_pieces(removal: Removal, user: User, now: datetime, turns: PacedTransactions) -> Iterator[Done]:
     """Forget the messages and entries of a removal, one piece per transaction. After an interruption, call it again."""
-    known = _Ids()
-    said = read_said(_piece_of(removal, user, now, known, messages=None, entries=None))
+    parse = cache(UUID)  # each piece needs nearly all ids
+    said = read_said(_piece_of(removal, user, now, parse, messages=None, entries=None))
     # Bar the sentences before the first piece, so that a worker does not learn them again between pieces.
     bar_in_pieces(removal, said.tombstones, turns)
     while removal.phase == Removal.Phase.CHOSEN:
-        piece = _piece_of(removal, user, now, known)
+        piece = _piece_of(removal, user, now, parse)
         try:
             ahead = prepare_forgetting(piece, said)
             with turns.hold(), transaction.atomic():
@@ -132,36 +124,31 @@ def forget_pieces(removal: Removal, user: User, now: datetime, turns: PacedTrans
                     return
             yield done
         except NotFound:  # another process has forgotten this piece meanwhile
-            note_forgotten(removal, piece.message_ids | piece.entry_ids)
+            with turns.hold(), transaction.atomic():
+                begin_forgetting(user.pk)
+                # Reload its progress, because the other process may have noted more than this piece.
+                if is_held(removal):
+                    note_forgotten(removal, piece.message_ids | piece.entry_ids)
 
 
 def _piece_of(
     removal: Removal,
     user: User,
     now: datetime,
-    known: _Ids,
+    parse: Callable[[str], UUID],
     *,
     messages: int | None = MESSAGES,
     entries: int | None = ENTRIES,
 ) -> Chosen:
     """Return the next messages of a removal, or entries if no messages are left. None as limits: all of both."""
     chosen = removal.chosen
-    message_ids = known.read(chosen["messages"][:messages])
-    entry_ids = known.read([] if message_ids and messages else chosen["entries"][:entries])
+    message_ids = frozenset(map(parse, chosen["messages"][:messages]))
+    entry_ids = frozenset(map(parse, [] if message_ids and messages else chosen["entries"][:entries]))
     gone = chosen.get("sources", [])
-    together = known.read([*chosen["messages"], *chosen["entries"], *gone])
-    redacted = known.read([*gone, *chosen.get("untold", ()), *chosen.get("remade", ())])
-    return Chosen(user, now, message_ids, entry_ids, together=together, redacted=redacted)
-
-
-class _Ids(dict[str, UUID]):
-    """The parsed ids of a removal by their text, cached because each piece needs nearly all of them."""
-
-    def __missing__(self, key: str) -> UUID:
-        return self.setdefault(key, UUID(key))
-
-    def read(self, keys: Iterable[str]) -> frozenset[UUID]:
-        return frozenset(map(self.__getitem__, keys))
+    together = frozenset(map(parse, [*chosen["messages"], *chosen["entries"], *gone]))
+    redacted = frozenset(map(parse, [*gone, *chosen.get("untold", ()), *chosen.get("remade", ())]))
+    lines = {parse(pk): some for pk, some in chosen.get("lines", {}).items() if parse(pk) in entry_ids}
+    return Chosen(user, now, message_ids, entry_ids, lines, together, redacted)
 
 
 def _forget_piece(removal: Removal, piece: Chosen, ahead: PreparedForgetting) -> Done | None:
@@ -185,7 +172,7 @@ def _forget_piece(removal: Removal, piece: Chosen, ahead: PreparedForgetting) ->
     )
     if removal.phase == Removal.Phase.CHOSEN:
         return done
-    return replace(done, proposal=propose(work.user, _Ids().read(removal.chosen["repeating"]), work.now))
+    return replace(done, proposal=propose(work.user, [*map(UUID, removal.chosen["repeating"])], work.now))
 
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
@@ -195,7 +182,7 @@ def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
         rows = work.ahead.said.tombstones
     else:
         said, _ = said_texts(work.messages.values())
-        learned = [text for entry in work.entries.values() for text in work.said_by(entry)]
+        learned = [text for entry in work.entries.values() for text in said_by(entry, work.chosen.lines)]
         rows = make_tombstones(work.user.pk, [*said, *learned], work.now)
     return store_tombstones(rows, receipt=receipt, for_good=for_good)
 
@@ -211,7 +198,8 @@ def _forget_said(work: Work) -> tuple[str, ...]:
     left = {
         pk: _without_lines(entry.text, lines[pk]) if pk in lines else "" for pk, entry in work.entries.items()
     }
-    _change(work, work.entries.values(), left, hides=work.removal is not None)
+    # A forgetting in pieces cleans the index later, but not of an entry that keeps some lines.
+    _change(work, work.entries.values(), left, hides=work.removal is not None and not lines)
     work.removed.update(
         messages=len(work.messages),
         messages_redacted=len(work.cut),

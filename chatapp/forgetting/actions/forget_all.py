@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -25,7 +24,7 @@ from chatapp.forgetting.actions.collecting import (
     hold,
     lock_reached,
 )
-from chatapp.forgetting.actions.deletion import Detached, Leftovers, detach_conversation
+from chatapp.forgetting.actions.deletion import Leftovers, detach_conversation
 from chatapp.forgetting.actions.forget import ENTRIES, forget_derived, propose
 from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
@@ -40,7 +39,7 @@ from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.database.access import find_row
 from chatapp.operations.database.work_budget import UNBOUNDED, PacedTransactions
 from chatapp.recall.actions.indexing import delete_index
-from chatapp.recall.actions.removal import hide_sources, unshare_entries
+from chatapp.recall.actions.removal import hide_sources, remove_sources
 from chatapp.runs.models import Run
 
 forgetting_everything = Signal()
@@ -76,15 +75,11 @@ def forget_conversation(
         conversation = lock_conversation(user, conversation_id)
         receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
         conversation_forgotten.send(None, user=user, conversation=conversation)
-        detached = _detach(
-            conversation,
-            now,
-            for_good,
-            forgets=True,
-            receipt=receipt,
+        removal = detach_conversation(
+            conversation, now=now, forgets_memory=True, forgets=True, for_good=for_good, receipt=receipt
         )
         add_to_receipt(receipt, counts)
-    return StartedForgetting(receipt, (detached.removal,))
+    return StartedForgetting(receipt, (removal,))
 
 
 def read_copies(removal: Removal, now: datetime) -> Work:
@@ -139,7 +134,7 @@ def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
     lock_shared_entry(entry_id)
     forget_derived(work)
     MemoryEntry.objects.filter(pk=entry_id).update(scope=None)
-    unshare_entries([entry_id])
+    remove_sources([entry_id], owner__scope__isnull=False)
     return work
 
 
@@ -175,7 +170,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> S
         work = _take_from_others(user, shared, now)
         forget_derived(work)
         MemoryEntry.objects.filter(pk__in=[entry.pk for entry in shared]).update(scope=None)
-        unshare_entries([entry.pk for entry in shared])
+        remove_sources([entry.pk for entry in shared], owner__scope__isnull=False)
         forgetting_everything.send(None, user=user)
     removed, leftovers = work.removed, [Leftovers(offloads=tuple(work.files))]
     removals: list[Removal] = []
@@ -188,9 +183,11 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> S
         with transaction.atomic():
             entries = entries_going_with(conversation)
             for row in lock_reached(user.pk, [conversation.pk], entries, now):
-                detached = _detach(row, now, for_good, receipt=receipt)
+                removal = detach_conversation(
+                    row, now=now, forgets_memory=True, for_good=for_good, receipt=receipt
+                )
                 removed.update(counts)
-                removals.append(detached.removal)
+                removals.append(removal)
     turns = PacedTransactions(UNBOUNDED)
     _delete_entries(user, removed, now, for_good, receipt, turns)
     leftovers += _delete_uploads(user, removed, turns)
@@ -214,18 +211,6 @@ def _counts(conversation: Conversation) -> Counter[str]:
         events=conversation.events.count(),
         requests=conversation.request_texts.count(),
         offloaded=conversation.offloads.count(),
-    )
-
-
-def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: Any) -> Detached:
-    """Detach a conversation and delete its entries. Unless it is temporary, its sentences are not learned again."""
-    return detach_conversation(
-        conversation,
-        now=now,
-        forgets_memory=True,
-        raises_tombstones=not conversation.temporary,
-        for_good=for_good,
-        **how,
     )
 
 

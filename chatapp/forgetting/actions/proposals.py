@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 
@@ -14,6 +13,7 @@ from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.operations.errors import NotFound
 from chatapp.realtime import event_log
 
 
@@ -24,16 +24,14 @@ def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetim
     return row
 
 
-def propose_in_chat(
-    *, asked: Message, items: Sequence[dict[str, Any]], now: datetime
-) -> ForgetProposal | None:
-    """Store a proposal and append its event to the conversation, once per message. Return None if the conversation was
+def propose_in_chat(*, asked: Message, items: Sequence[dict[str, Any]], now: datetime) -> None:
+    """Store a proposal and append its event to the conversation, once per message. Do nothing if the conversation was
     deleted or moved to the trash, or the message already has a proposal."""
     with transaction.atomic():
         owned = Conversation.objects.filter(pk=asked.conversation_id, user__isnull=False)
         conversation = owned.select_for_update().first()
         if conversation is None or ForgetProposal.objects.filter(asked_in=asked.pk).exists():
-            return None
+            return
         proposal = ForgetProposal.objects.create(
             user_id=conversation.owner_id,
             conversation=conversation,
@@ -51,9 +49,10 @@ def propose_in_chat(
                 item_count=len(items),
             ),
         )
-        return proposal
 
 
-def note_confirmed(*, proposal_id: UUID, receipt: ForgetReceipt) -> None:
-    with transaction.atomic():
-        ForgetProposal.objects.filter(pk=proposal_id).update(receipt=receipt)
+def note_confirmed(proposal: ForgetProposal, receipt: ForgetReceipt) -> None:
+    """Record the receipt of a confirmed proposal, in the transaction that forgets. Raise NotFound if another process
+    has confirmed it meanwhile."""
+    if not ForgetProposal.objects.filter(pk=proposal.pk, receipt=None).update(receipt=receipt):
+        raise NotFound

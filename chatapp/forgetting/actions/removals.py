@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,14 +16,17 @@ from django.db import models, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Cast, Length
 
-from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.files.models import Attachment, Offload
+from chatapp.files.actions import delete_unshared_attachments
+from chatapp.files.attachments import discard_content
+from chatapp.files.models import Offload
+from chatapp.forgetting.actions.collecting import Chosen
 from chatapp.forgetting.actions.derived_texts import request_texts
-from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
+from chatapp.forgetting.actions.proposals import note_confirmed
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.operations import clock
 from chatapp.operations.database.work_budget import Budget, PacedTransactions, Spending, delete_some
@@ -31,7 +35,7 @@ from chatapp.operations.workers.leases import is_out_of_lease
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.blanking import publish_forgotten
-from chatapp.recall.actions.claims import drop_message_claims
+from chatapp.recall.actions.claims import replace_claims
 from chatapp.recall.actions.indexing import lock_indexes_of
 from chatapp.runs.models import Run, RunStep, ToolCall
 
@@ -70,26 +74,27 @@ def end_import(removal: Removal) -> None:
 
 
 def begin_forgetting_many(
-    *,
-    user: User,
-    message_ids: Collection[UUID],
-    entry_ids: Collection[UUID],
-    what: str,
-    for_good: bool,
-    now: datetime,
+    chosen: Chosen, *, what: str, for_good: bool = False, confirms: ForgetProposal | None = None
 ) -> Removal:
     """Record messages and entries to forget before forgetting any, so that the sweep finishes an interrupted
-    forgetting. The caller has checked that they exist."""
+    forgetting. The caller has checked that they exist. Raise NotFound if another process has confirmed `confirms`."""
     # Ids sort by time, and neighbours share summaries and entries.
-    chosen = {"messages": sorted(map(str, message_ids)), "entries": sorted(map(str, entry_ids))}
+    left = {
+        "messages": sorted(map(str, chosen.message_ids)),
+        "entries": sorted(map(str, chosen.entry_ids)),
+        "lines": {str(pk): list(lines) for pk, lines in chosen.lines.items()},
+    }
     with transaction.atomic():
+        receipt = ForgetReceipt.objects.create(user=chosen.user, what=what, at=chosen.now)
+        if confirms is not None:
+            note_confirmed(confirms, receipt)
         return Removal.objects.create(
-            user_id=user.pk,
+            user_id=chosen.user.pk,
             phase=Removal.Phase.CHOSEN,
-            chosen=chosen,
+            chosen=left,
             for_good=for_good,
-            receipt=ForgetReceipt.objects.create(user=user, what=what, at=now),
-            lease_expires_at=now + Removal.LEASE,
+            receipt=receipt,
+            lease_expires_at=chosen.now + Removal.LEASE,
         )
 
 
@@ -141,6 +146,8 @@ def note_forgotten(
     _note(
         removal,
         **left,
+        # Their ids stay, because the entries keep their other lines and thus their place in the index.
+        lines={pk: [] if pk in gone else lines for pk, lines in before.get("lines", {}).items()},
         sources=_with(before, "sources", sources),
         conversations=homes,
         newest_request_text=newest or 0,
@@ -162,8 +169,8 @@ def _note(removal: Removal, **chosen: Any) -> None:
 
 
 @transaction.atomic
-def publish_forgotten_later(removal: Removal) -> bool:
-    """Send the events of some forgotten messages; return whether none are left."""
+def publish_forgotten_later(removal: Removal) -> None:
+    """Send the events of some forgotten messages."""
     chosen = removal.chosen
     untold = [UUID(pk) for pk in chosen.get("untold", [])]
     told = Message.objects.filter(pk__in=untold[:TOLD_AT_ONCE], conversation__user__isnull=False)
@@ -173,7 +180,6 @@ def publish_forgotten_later(removal: Removal) -> bool:
         here = [row for row in rows if row.conversation_id == conversation.pk]
         publish_forgotten(conversation, here, clock.now())
     _note(removal, untold=[str(pk) for pk in untold[TOLD_AT_ONCE:]])
-    return not removal.chosen["untold"]
 
 
 @transaction.atomic
@@ -234,30 +240,24 @@ def end_removal(removal: Removal) -> None:
 # --- Rows, in pieces ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedRows:
-    """The result of one transaction: whether no rows are left, and hashes of files that may be unused now."""
-
-    is_done: bool
-    hashes: tuple[str, ...] = ()
-
-
-def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
-    """Delete rows of the conversation in one transaction, referencing rows first."""
+def remove_rows(removal: Removal, budget: Budget) -> bool:
+    """Delete rows of the conversation in one transaction, referencing rows first; after its commit, also files that
+    nothing else uses. Return whether no rows are left."""
     home = removal.home
     groups = _next_messages(removal, budget)
     with transaction.atomic():
         spending = budget.start()
         if not _forget_usage(home, spending):
-            return RemovedRows(False)
+            return False
         for rows in _hanging_on(home):
             if not delete_some(rows, spending):
-                return RemovedRows(False)
+                return False
         hashes = _delete_messages(removal, groups, spending)
+        transaction.on_commit(partial(discard_content, hashes))
         if Message.objects.filter(conversation=home).exists():
-            return RemovedRows(False, hashes)
+            return False
         Conversation.with_unowned.filter(pk=home, user=None).delete()
-        return RemovedRows(True, hashes)
+        return True
 
 
 def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
@@ -330,9 +330,9 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
     lock_indexes_of([removal.user_id])
     for group in groups:
         # Drop claims before their messages: after a mere cascade, no later claim would supersede what these did.
-        drop_message_claims(removal.user_id, group.ids)
+        replace_claims(removal.user_id, "message_id", group.ids, keeps_named=False)
         barred |= {row.whole: row for row in group.tombstones}
-        hashes += _delete_attachments(group.ids)
+        hashes += delete_unshared_attachments(group.ids)
         Message.objects.filter(pk__in=group.ids).delete()
         spending.spend(len(group.ids), group.chars)
         if spending.is_spent:
@@ -343,21 +343,6 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
         Removal.objects.filter(pk=removal.pk).update(tombstone_count=removal.tombstone_count)
     add_to_receipt(removal.receipt, {"tombstones": tombstones, "files": len(hashes)})
     return tuple(hashes)
-
-
-def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
-    """Delete the attachments that no other message or folder uses. Return their hashes."""
-    links = Attachment.messages.through.objects
-    here = set(links.filter(message__in=message_ids).values_list("attachment", flat=True))
-    if not here:
-        return []
-    elsewhere = links.filter(attachment__in=here).exclude(message__in=message_ids)
-    own = Attachment.objects.filter(
-        pk__in=here - set(elsewhere.values_list("attachment", flat=True)), folders=None
-    )
-    hashes = list(own.values_list("sha256", flat=True))
-    own.delete()
-    return hashes
 
 
 def add_to_receipt(receipt: ForgetReceipt | None, removed: Mapping[str, int]) -> None:

@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import SentRequest
-from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.branches import messages_between
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.operations.database.statements import as_key, as_stored, execute_stored, placeholders
@@ -83,13 +83,16 @@ class Span:
         return is_here and is_between and _shows(self.last.branch, row)
 
     def messages(self) -> QuerySet[Message]:
-        rows = visible_messages(self.last.branch, self.first.position - 1)
-        return rows.filter(position__lte=self.last.position)
+        return messages_between(self.last.branch, self.first.position, self.last.position)
 
 
 def spans_of(entries: Collection[MemoryEntry]) -> dict[UUID, list[Span]]:
     """Return by entry id the spans it was made of: its own first, then those of other sources that say it."""
-    ends = [(entry.pk, *_ends_of(entry)) for entry in entries if entry.conversation_id is not None]
+    ends = [
+        (entry.pk, entry.first_message_id, entry.last_message_id)
+        for entry in entries
+        if entry.conversation_id is not None
+    ]
     ids = [entry.pk for entry in entries]
     return _read_spans([*ends, *EntrySource.objects.filter(entry__in=ids).values_list("entry_id", *_ENDS)])
 
@@ -105,25 +108,18 @@ _ENDS = ("first_message_id", "last_message_id")
 _Ends = tuple[UUID, UUID | None, UUID | None]
 
 
-def _ends_of(entry: MemoryEntry) -> tuple[UUID | None, UUID | None]:
-    return entry.first_message_id, entry.last_message_id
-
-
 def _read_spans(ends: Collection[_Ends]) -> dict[UUID, list[Span]]:
     """Return by entry id the spans of (entry, first message, last message). If one of the two messages is gone, the
     other one is the whole span."""
     ids = {pk for _, *pair in ends for pk in pair if pk}
-    rows = {row.pk: row for row in _messages_with_branches().filter(pk__in=ids)} if ids else {}
+    with_branches = Message.objects.select_related("branch").defer("parts")
+    rows = {row.pk: row for row in with_branches.filter(pk__in=ids)} if ids else {}
     spans: dict[UUID, list[Span]] = defaultdict(list)
     for entry_id, *pair in ends:
         found = [rows[pk] for pk in pair if pk in rows]
         if found:
             spans[entry_id].append(Span(found[0], found[-1]))
     return spans
-
-
-def _messages_with_branches() -> QuerySet[Message]:
-    return Message.objects.select_related("branch").defer("parts")
 
 
 def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,6 +18,7 @@ from chatapp.forgetting.selectors.derived import IS_CALL, with_written
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.clock import iso_time
 from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.database.ids import id_or_none
 from chatapp.operations.errors import ReadForgotten
 from chatapp.operations.workers.leases import is_out_of_lease
 from chatapp.recall.models import SearchOwner
@@ -72,11 +73,16 @@ def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str
     wanted = list(items)
     ids = [parse_id(item["id"]) for item in wanted if item["kind"] == "message"]
     messages = Message.objects.filter(conversation__user=user).in_bulk(ids)
-    shapes = {str(pk): _message_item(row) for pk, row in messages.items() if row.parts}
+    shapes = {
+        str(row.pk): _item("message", row, message_values.text_of(row.parts), role=row.role)
+        for row in messages.values()
+        if row.parts
+    }
     entries = _unchanged_entries(user, wanted)
     for item in wanted:
-        if item["kind"] == "entry" and item["id"] in entries:
-            shapes[item["id"]] = _entry_item(entries[item["id"]], _lines(entries[item["id"]], item))
+        if item["kind"] == "entry" and (row := entries.get(item["id"])):
+            text = " ".join(_lines(row, item))
+            shapes[item["id"]] = _item("entry", row, text, day=row.day.isoformat())
     return [shapes[item["id"]] for item in wanted if item["id"] in shapes]
 
 
@@ -84,9 +90,7 @@ def proposed_lines(user: User, items: Iterable[dict[str, Any]]) -> dict[UUID, li
     """Return by entry id the proposed sentences of each entry that was not changed since."""
     wanted = [item for item in items if item["kind"] == "entry"]
     entries = _unchanged_entries(user, wanted)
-    return {
-        entries[item["id"]].pk: _lines(entries[item["id"]], item) for item in wanted if item["id"] in entries
-    }
+    return {row.pk: _lines(row, item) for item in wanted if (row := entries.get(item["id"]))}
 
 
 def _unchanged_entries(user: User, items: Iterable[dict[str, Any]]) -> dict[str, MemoryEntry]:
@@ -103,23 +107,14 @@ def _lines(entry: MemoryEntry, item: dict[str, Any]) -> list[str]:
 PREVIEW_CHARS = 240
 
 
-def _message_item(row: Message) -> dict[str, Any]:
-    said = message_values.text_of(row.parts)
-    return _item("message", row.pk, said, row.created_at, row.conversation_id) | {"role": row.role}
-
-
-def _entry_item(row: MemoryEntry, lines: Sequence[str]) -> dict[str, Any]:
-    said = " ".join(lines)
-    return _item("entry", row.pk, said, row.created_at, row.conversation_id) | {"day": row.day.isoformat()}
-
-
-def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | None) -> dict[str, Any]:
+def _item(kind: str, row: Message | MemoryEntry, text: str, **more: str) -> dict[str, Any]:
     return {
         "kind": kind,
-        "id": str(pk),
+        "id": str(row.pk),
         "preview": text[:PREVIEW_CHARS],
-        "created_at": iso_time(at),
-        "conversation_id": str(conversation_id) if conversation_id else None,
+        "created_at": iso_time(row.created_at),
+        "conversation_id": id_or_none(row.conversation_id),
+        **more,
     }
 
 
@@ -130,10 +125,10 @@ def has_more_to_forget(conversation: Conversation) -> bool:
     return bool(left) and any(str(pk) in left for pk in conversation.messages.values_list("pk", flat=True))
 
 
-def waiting_removals(now: datetime, limit: int = 20) -> list[int]:
-    """Return the ids of removals that no process holds, longest waiting first."""
+def waiting_removals(now: datetime) -> list[int]:
+    """Return the ids of some removals that no process holds, longest waiting first."""
     rows = Removal.objects.filter(is_out_of_lease(now, Removal.LEASE)).order_by("lease_expires_at", "pk")
-    return list(rows.values_list("pk", flat=True)[:limit])
+    return list(rows.values_list("pk", flat=True)[:20])
 
 
 def check_nothing_is_being_forgotten(user_id: UUID) -> None:

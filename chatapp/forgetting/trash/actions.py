@@ -14,11 +14,12 @@ from chatapp.conversations.models import Conversation
 from chatapp.conversations.schemas.conversations import expires_at
 from chatapp.conversations.selectors.conversations import retention_days_of
 from chatapp.forgetting.actions.collecting import begin_forgetting
-from chatapp.forgetting.actions.deletion import Detached, detach_conversation, lock_if_idle
+from chatapp.forgetting.actions.deletion import detach_conversation, lock_if_idle
 from chatapp.forgetting.actions.forget_all import StartedForgetting, forget_conversation
-from chatapp.forgetting.models import TrashedConversation
+from chatapp.forgetting.models import Removal, TrashedConversation
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE, has_more_to_forget
 from chatapp.forgetting.trash.restoring import lock_trashed, return_to_user
+from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.workers import jobs
@@ -34,7 +35,7 @@ this time, it counts as used now, or the clean-up would take it again."""
 
 
 @transaction.atomic
-def trash_conversation(*, user: User, conversation_id: str, days: int, now: datetime) -> Detached:
+def trash_conversation(*, user: User, conversation_id: str, days: int, now: datetime) -> Removal:
     """Move a conversation to its user's trash, so that nothing else shows it after the commit. Raise NotFound, and
     Conflict if it is temporary or something in it is being forgotten."""
     conversation = lock_conversation(user, conversation_id)
@@ -47,7 +48,7 @@ def trash_conversation(*, user: User, conversation_id: str, days: int, now: date
 
 
 @transaction.atomic
-def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime) -> Detached | None:
+def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime) -> Removal | None:
     """Move an idle conversation to the trash for `days`; delete it if it is temporary or `days` is 0. Return None if it
     is in use after all, which is checked under the lock, or being forgotten."""
     conversation = lock_if_idle(conversation_id, idle_since)
@@ -60,21 +61,24 @@ def take_if_idle(conversation_id: UUID, *, idle_since: datetime, days: int, now:
     return _trash(conversation, Reason.IDLE, days, now)
 
 
-def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
+def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Removal:
     user_id = conversation.owner_id
     # Stop answers while the conversation still has a user, or they would seem unfinished for ever once restored.
     stop_runs_after_commit(stop_answers(conversation=conversation, now=now))
-    detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
+    # Before they are detached, because a restore returns them to the conversation.
+    entries = MemoryEntry.objects.filter(conversation=conversation).order_by("pk")
+    entry_ids = [str(pk) for pk in entries.values_list("pk", flat=True)]
+    removal = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
     unindex_conversations(pk=conversation.pk)
     TrashedConversation.objects.create(
         conversation=conversation,
         user_id=user_id,
         reason=reason,
-        entries=[str(pk) for pk in detached.entries],
+        entries=entry_ids,
         trashed_at=now,
         purge_at=now + timedelta(days=days),
     )
-    return detached
+    return removal
 
 
 @transaction.atomic
@@ -106,7 +110,7 @@ def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> St
 
 
 @transaction.atomic
-def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Detached | None:
+def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Removal | None:
     """Delete a conversation that the clean-up moved to the trash; its memory entries stay. None if it is not there."""
     row = lock_trashed(user, conversation_id)
     if row is None or row.reason != Reason.IDLE:
@@ -114,11 +118,9 @@ def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) 
     return detach_conversation(return_to_user(row, discards_removal=True), now=now, forgets_memory=False)
 
 
-def empty_trash(*, user: User, now: datetime) -> int:
-    """Hide all conversations in the trash, and have a worker delete them as if by their user. Return how many."""
-    with transaction.atomic():
-        rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
-        count = rows.update(purge_at=now, reason=Reason.BY_HAND)
-        if count:
-            jobs.wake_worker("chatapp.forgetting.tasks.purge_trash", "")
-    return count
+@transaction.atomic
+def empty_trash(*, user: User, now: datetime) -> None:
+    """Hide all conversations in the trash, and have a worker delete them as if by their user."""
+    rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
+    if rows.update(purge_at=now, reason=Reason.BY_HAND):
+        jobs.wake_worker("chatapp.forgetting.tasks.purge_trash", "")

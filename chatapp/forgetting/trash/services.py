@@ -13,12 +13,12 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.conversations.selectors.conversations import idle_conversations
-from chatapp.forgetting.actions.collecting import begin_forgetting
+from chatapp.forgetting.actions.collecting import Chosen, begin_forgetting
 from chatapp.forgetting.actions.removals import begin_forgetting_many
 from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.removing import Removing, claim, work_on
 from chatapp.forgetting.selectors.forgotten import FORGOTTEN_MEANWHILE
-from chatapp.forgetting.services import finish_begun, finish_detached, finish_many
+from chatapp.forgetting.services import finish_begun, finish_many, finish_removal
 from chatapp.forgetting.trash import actions
 from chatapp.forgetting.trash.restoring import lock_trashed
 from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
@@ -38,8 +38,8 @@ def move_to_trash(
 ) -> None:
     """Move a conversation to the trash: only its user's trash shows it once this returns. Raise NotFound, and Conflict
     if it is temporary or something in it is being forgotten."""
-    detached = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
-    finish_detached(detached, now, pace)
+    removal = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
+    finish_removal(removal, now, pace)
 
 
 def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
@@ -62,9 +62,8 @@ def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
                 begin_forgetting(user.pk)
             conversation = actions.restore_conversation(user=user, conversation_id=row.pk, now=now)
             if barred:
-                what = ForgetReceipt.What.CHOSEN
                 removal = begin_forgetting_many(
-                    user=user, message_ids=barred, entry_ids=[], what=what, for_good=False, now=now
+                    Chosen(user, now, frozenset(barred)), what=ForgetReceipt.What.CHOSEN
                 )
                 forgetting = Removing(removal, now)
                 forgetting.hide()
@@ -86,14 +85,12 @@ def _finish_moving(conversation_id: UUID, now: datetime) -> None:
             work_on([work], IN_REQUEST)
 
 
-def delete_from_trash(
-    user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = IN_REQUEST
-) -> None:
+def delete_from_trash(user: User, conversation_id: str | UUID, *, now: datetime) -> None:
     """Delete a conversation in the trash for good, with its memory entries. Raise NotFound."""
     begun = actions.begin_purge(user=user, conversation_id=conversation_id, now=now)
     if begun is None:
         raise NotFound
-    finish_begun(begun, now, pace)
+    finish_begun(begun, now, IN_REQUEST)
 
 
 def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = IN_REQUEST) -> int:
@@ -101,23 +98,23 @@ def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = IN_
     never); delete them if `trash_days` is 0. Return how many."""
     count = 0
     for conversation_id, idle_since in idle_conversations(now, days):
-        detached = actions.take_if_idle(conversation_id, idle_since=idle_since, days=trash_days, now=now)
-        if detached is not None:
-            finish_detached(detached, now, pace)
+        removal = actions.take_if_idle(conversation_id, idle_since=idle_since, days=trash_days, now=now)
+        if removal is not None:
+            finish_removal(removal, now, pace)
             count += 1
     return count
 
 
-def purge_due(*, now: datetime, pace: Pace = IN_WORKER) -> int:
+def purge_due(*, now: datetime) -> int:
     """Delete a batch of conversations that are due in the trash; return the size of the batch."""
     due = due_for_purge(now)
     for row in due:
         if row.reason == TrashedConversation.Reason.IDLE:
-            detached = actions.begin_idle_purge(user=row.user, conversation_id=row.pk, now=now)
-            if detached is not None:
-                finish_detached(detached, now, pace)
+            removal = actions.begin_idle_purge(user=row.user, conversation_id=row.pk, now=now)
+            if removal is not None:
+                finish_removal(removal, now, IN_WORKER)
             continue
         begun = actions.begin_purge(user=row.user, conversation_id=row.pk, now=now)
         if begun is not None:
-            finish_begun(begun, now, pace)
+            finish_begun(begun, now, IN_WORKER)
     return len(due)

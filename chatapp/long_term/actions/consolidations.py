@@ -16,7 +16,6 @@ from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.operations.database.forgetting_counts import lock_forgetting_counts
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.workers import jobs
-from chatapp.providers.usage import CallUsage
 from chatapp.recall.actions.claims import store_superseded_pairs
 from chatapp.recall.selectors.claims import StatementPlace
 
@@ -115,16 +114,14 @@ def _lock_held(lease: ConsolidationLease) -> Consolidation:
 
 
 @transaction.atomic
-def complete_consolidation(
-    *, lease: ConsolidationLease, new: NewProfile, calls: Sequence[CallUsage], now: datetime
-) -> bool:
+def complete_consolidation(*, lease: ConsolidationLease, new: NewProfile, now: datetime) -> None:
     """Store the new version, and mark its entries as consolidated. If the profile was changed meanwhile, make the
-    consolidation pending again and return False. Raise LeaseLost."""
+    consolidation pending again instead. Raise LeaseLost."""
     row = _lock_held(lease)
     profile = lock_profile(row.user_id)
     if profile.version != new.version:
         _put_back(row, now)
-        return False
+        return
     notes = MemoryEntry.objects.filter(pk__in=list(new.revisions)).values_list("pk", "text")
     texts = {str(pk): text for pk, text in notes}
     if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now, notes=texts):
@@ -134,8 +131,7 @@ def complete_consolidation(
         MemoryEntry.objects.filter(pk=entry_id, revision=new.revisions[entry_id]).update(consolidated_at=now)
     store_superseded_pairs(row.user_id, new.over)
     row.entry_count = len(new.revisions)
-    _end(row, Consolidation.Status.DONE, "", calls, now)
-    return True
+    _end(row, Consolidation.Status.DONE, "", now)
 
 
 def _put_back(row: Consolidation, now: datetime) -> None:
@@ -146,21 +142,12 @@ def _put_back(row: Consolidation, now: datetime) -> None:
 
 
 @transaction.atomic
-def end_consolidation(
-    *,
-    lease: ConsolidationLease,
-    status: str,
-    reason: str = "",
-    calls: Sequence[CallUsage] = (),
-    now: datetime,
-) -> None:
+def end_consolidation(*, lease: ConsolidationLease, status: str, reason: str = "", now: datetime) -> None:
     """End a consolidation without a new version; `reason` says why. Raise LeaseLost."""
-    row = _lock_held(lease)
-    _end(row, status, reason, calls, now)
+    _end(_lock_held(lease), status, reason, now)
 
 
-def _end(row: Consolidation, status: str, reason: str, calls: Sequence[CallUsage], now: datetime) -> None:
+def _end(row: Consolidation, status: str, reason: str, now: datetime) -> None:
     row.status, row.error, row.finished_at = status, reason, now
-    row.model = next((call.model for call in calls), None)
     row.lease_expires_at = None
     row.save()

@@ -17,7 +17,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.stale_days import mark_days_stale, memory_event
-from chatapp.long_term.actions.tombstones import raise_tombstones
+from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry
 from chatapp.long_term.selectors.entries import entries_of_the_same, kept_entries
 from chatapp.long_term.selectors.pauses import is_paused
@@ -33,9 +33,9 @@ from chatapp.operations.database.statements import (
 )
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.realtime import event_log
-from chatapp.recall.actions.claims import drop_entry_claims
+from chatapp.recall.actions.claims import replace_claims
 from chatapp.recall.actions.indexing import ReadEntries, index_entries, index_entry, read_entries
-from chatapp.recall.actions.removal import remove_entries
+from chatapp.recall.actions.removal import remove_sources
 
 
 @transaction.atomic
@@ -193,11 +193,9 @@ CHANGED = "This was changed in the meantime. Reload it and repeat your change."
 
 
 @transaction.atomic
-def add_entry(
-    *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
-) -> MemoryEntry:
+def add_entry(*, user: User, text: str, now: datetime, day: date | None = None) -> MemoryEntry:
     """Store an entry that the user wrote, on a day of the user's time zone, by default today."""
-    made = make_entries(user, [(text, clock)], day, now)
+    made = make_entries(user, [(text, None)], day, now)
     store_entries(made)
     [entry] = made.entries
     record_created_id(entry.pk)
@@ -298,7 +296,7 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
     entry = lock_entry(user, entry_id)
     if entry.state != MemoryEntry.State.PROPOSED:
         raise Conflict("This entry is already approved. Delete it instead.")
-    raise_tombstones(user.pk, [entry.text], now)
+    store_tombstones(make_tombstones(user.pk, [entry.text], now))
     # Proposed entries are in no index and no file, so that nothing else has to be removed.
     entry.delete()
 
@@ -309,7 +307,7 @@ def drop_entries(entries: Iterable[MemoryEntry]) -> None:
     rows = list(entries)
     for user_id in {entry.user_id for entry in rows}:
         own = [entry for entry in rows if entry.user_id == user_id]
-        remove_entries(user_id, [entry.pk for entry in own])
+        remove_sources([entry.pk for entry in own])
         mark_days_stale(user_id, {entry.day for entry in own})
         delete_entries(user_id, [entry.pk for entry in own])
 
@@ -318,7 +316,7 @@ def delete_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
     """Delete entries of the user with their history, sources and claims, in a fixed number of statements. The caller
     holds their locks, and removes them from the index."""
     # Delete claims first: after a cascade, no newer claim would supersede what these superseded.
-    drop_entry_claims(user_id, entry_ids)
+    replace_claims(user_id, "entry_id", entry_ids, keeps_named=False)
     EntryRevision.objects.filter(entry__in=entry_ids).delete()
     EntrySource.objects.filter(entry__in=entry_ids).delete()
     delete_rows(MemoryEntry, entry_ids)

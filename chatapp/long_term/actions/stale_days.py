@@ -26,47 +26,40 @@ def clear_stale_marks(mark_ids: Iterable[int]) -> None:
     StaleDay.objects.filter(pk__in=list(mark_ids)).delete()
 
 
-def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
-    """Record that the file contains these entries, and append an event to their conversations. Return how many were not
-    recorded before."""
+def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> None:
+    """Record that the file contains these entries, and append an event to their conversations."""
     ids = list(entry_ids)
     told = kept_entries().filter(pk__in=ids, written_at=None).exclude(conversation=None)
     of_conversations = set(told.values_list("pk", flat=True)) if ids else set()
     others = [pk for pk in ids if pk not in of_conversations]
-    written = sum(
+    for first in range(0, len(others), MARKED_AT_ONCE):
         _mark_untold_written(others[first : first + MARKED_AT_ONCE], at)
-        for first in range(0, len(others), MARKED_AT_ONCE)
-    )
-    return written + sum(_mark_entry_written(pk, at) for pk in ids if pk in of_conversations)
+    for pk in ids:
+        if pk in of_conversations:
+            _mark_entry_written(pk, at)
 
 
 @transaction.atomic
-def _mark_untold_written(entry_ids: Sequence[UUID], at: datetime) -> int:
-    """Mark entries without a conversation, which need no event. Return how many."""
+def _mark_untold_written(entry_ids: Sequence[UUID], at: datetime) -> None:
+    """Mark entries without a conversation, which need no event."""
     rows = kept_entries().filter(pk__in=entry_ids, written_at=None, conversation=None)
     # Lock by key first, because an UPDATE of many rows locks them in the order in which it finds them.
     held = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
-    return MemoryEntry.objects.filter(pk__in=held).update(written_at=at)
+    MemoryEntry.objects.filter(pk__in=held).update(written_at=at)
 
 
 @transaction.atomic
-def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
+def _mark_entry_written(entry_id: UUID, at: datetime) -> None:
     entry = kept_entries().filter(pk=entry_id, written_at=None).first()
     if entry is None:
-        return False
+        return
     # Lock it before the update, so that the lock order is the same everywhere: conversation, then its rows.
-    conversation = _lock_conversation_of(entry)
+    home = entry.conversation_id
+    conversation = Conversation.objects.select_for_update().filter(pk=home).first() if home else None
     # If two processes wrote the file, only one appends the event.
     claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
     if claimed and conversation:
         event_log.append(conversation, memory_event(MemoryWritten, entry, conversation, at))
-    return bool(claimed)
-
-
-def _lock_conversation_of(entry: MemoryEntry) -> Conversation | None:
-    if entry.conversation_id is None:
-        return None
-    return Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
 
 
 def memory_event(

@@ -22,18 +22,6 @@ from memory.long_term.memory_requests import read_remember_requests
 MAX_SENTENCES = 20_000
 
 
-def raise_tombstones(
-    user_id: UUID,
-    texts: Iterable[str],
-    now: datetime,
-    *,
-    for_good: bool = False,
-    receipt: ForgetReceipt | None = None,
-) -> int:
-    """Store tombstones of these texts; return how many sentences they bar. Call it in the transaction that forgets."""
-    return store_tombstones(make_tombstones(user_id, texts, now), for_good=for_good, receipt=receipt)
-
-
 def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[Tombstone]:
     """Return unsaved tombstones of the sentences in these texts."""
     return [

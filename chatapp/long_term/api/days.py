@@ -80,13 +80,17 @@ def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
     rows = day_entries(request.auth.user.pk, shown)
     if not rows:
         raise NotFound("There are no memory entries for this day.")
-    shape = _day_shape(shown, rows)
-    if request.headers.get("Accept", "").startswith("text/markdown"):
-        response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
+    return markdown_or_shape(request, response, _day_shape(shown, rows))
+
+
+def markdown_or_shape(request: ApiRequest, response: HttpResponse, shape: dict[str, Any]) -> Any:
+    """Return the Markdown alone if the client prefers it, else the shape; either with its version as ETag."""
+    if not request.headers.get("Accept", "").startswith("text/markdown"):
         tag_version(response, shape["version"])
-        return response
-    tag_version(response, shape["version"])
-    return shape
+        return shape
+    markdown = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
+    tag_version(markdown, shape["version"])
+    return markdown
 
 
 def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:

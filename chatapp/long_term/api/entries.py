@@ -8,12 +8,13 @@ from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
+from chatapp.forgetting.services import forget_entry
 from chatapp.long_term import changes, schemas
 from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.long_term.selectors.entries import entry_history
 from chatapp.operations import clock
-from chatapp.operations.clock import iso_time
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 
@@ -57,7 +58,7 @@ def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
 @entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=answers(404))
 def remove(request: ApiRequest, entry_id: str) -> Any:
     """Forget an entry with its history."""
-    changes.forget_entry(user=request.auth.user, entry_id=entry_id)
+    forget_entry(request.auth.user, parse_id(entry_id), now=clock.now())
     return Status(204, None)
 
 
@@ -68,16 +69,8 @@ def remove(request: ApiRequest, entry_id: str) -> Any:
 )
 def history(request: ApiRequest, entry_id: str) -> Any:
     """List the current text of an entry and its earlier ones, newest first."""
-    revisions = [
-        {
-            "revision": said.number,
-            "text": said.text,
-            "author": said.author,
-            "written_at": iso_time(said.written_at),
-            "is_current": said.is_current,
-        }
-        for said in entry_history(accessible_entry(request.auth.user, entry_id))
-    ]
+    texts = entry_history(accessible_entry(request.auth.user, entry_id))
+    revisions = [schemas.revision_shape(row) | {"is_current": row is texts[0]} for row in texts]
     return {"items": revisions, "next_cursor": None}
 
 

@@ -14,6 +14,7 @@ from chatapp.accounts.models import User
 from chatapp.long_term import changes as memory_changes
 from chatapp.long_term import schemas
 from chatapp.long_term.actions.consolidations import queue_consolidation
+from chatapp.long_term.api.days import READ, WRITTEN, markdown_or_shape
 from chatapp.long_term.models import Consolidation, Profile, ProfileVersion
 from chatapp.long_term.schemas import ProfileIn
 from chatapp.long_term.selectors.profile import (
@@ -37,25 +38,18 @@ profile_router = Router(tags=["memory"])
 
 Number = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Against = Annotated[int | None, Field(ge=0, le=MAX_NUMBER)]
-MARKDOWN = {"schema": {"type": "string"}}
 
 
 @profile_router.get(
     "/memory/profile",
     auth=allow("memory", "read"),
     response=answers(ok=schemas.Profile),
-    openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
+    openapi_extra=READ,
 )
 def read(request: ApiRequest, response: HttpResponse) -> Any:
     """Return your profile, the short memory in every context. With `Accept: text/markdown`, return only the
     Markdown."""
-    shape = _read(request.auth.user)
-    if request.headers.get("Accept", "").startswith("text/markdown"):
-        response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
-        tag_version(response, shape["version"])
-        return response
-    tag_version(response, shape["version"])
-    return shape
+    return markdown_or_shape(request, response, _read(request.auth.user))
 
 
 def _read(user: User) -> dict[str, Any]:
@@ -93,7 +87,7 @@ def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
     "/memory/profile",
     auth=allow("memory"),
     response=answers(409, ok=schemas.Profile),
-    openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
+    openapi_extra=WRITTEN,
 )
 def write(request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None) -> Any:
     """Replace the profile with your own text. Consolidations keep what you write and do not restore what you remove.

@@ -10,6 +10,7 @@ from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.long_term import changes as memory_changes
 from chatapp.long_term import schemas
+from chatapp.long_term.actions.entries import reject_entry
 from chatapp.long_term.actions.settings import update_memory_settings
 from chatapp.long_term.selectors.entries import proposed_entries
 from chatapp.operations import clock
@@ -67,5 +68,5 @@ def approve(request: ApiRequest, entry_id: str) -> Any:
 def reject(request: ApiRequest, entry_id: str) -> Any:
     """Reject a proposed entry: it is deleted and not proposed again. Return 409 if it was approved already; delete it
     instead."""
-    memory_changes.reject_entry(user=request.auth.user, entry_id=entry_id)
+    reject_entry(user=request.auth.user, entry_id=entry_id, now=clock.now())
     return Status(204, None)

@@ -17,9 +17,8 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
-from chatapp.operations.database.access import lock_rows, parse_id
+from chatapp.operations.database.access import find_row, lock_rows, parse_id
 from chatapp.operations.database.statements import execute
-from chatapp.operations.errors import NotFound
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
 from memory.language.sentences import split_sentences
@@ -141,31 +140,18 @@ def all_days(user_id: UUID) -> list[date]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionText:
-    """One text of an entry, and who wrote it."""
-
-    number: int
-    text: str
-    author: str
-    written_at: datetime
-    is_current: bool
-
-
-def entry_history(entry: MemoryEntry) -> list[RevisionText]:
-    """Return the texts of an entry, newest first, including the current one."""
-    now = RevisionText(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
-    earlier = entry.revisions.order_by("-number")
-    return [now, *(RevisionText(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
+def entry_history(entry: MemoryEntry) -> list[EntryRevision]:
+    """Return the texts of an entry, newest first: the current one, as an unsaved row, and the earlier ones."""
+    current = EntryRevision(
+        number=entry.revision, text=entry.text, author=entry.author, written_at=entry.updated_at
+    )
+    return [current, *entry.revisions.order_by("-number")]
 
 
 def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:
     """Return a kept entry of the user. Raise NotFound."""
-    rows = kept_entries().filter(user_id=parse_id(user_id), pk=parse_id(entry_id))
-    row = rows.select_related("conversation", "user").first()
-    if row is None:
-        raise NotFound()
-    return row
+    rows = kept_entries().filter(user_id=parse_id(user_id))
+    return find_row(rows.select_related("conversation", "user"), entry_id)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.pauses import is_paused
-from chatapp.operations.database.access import find_row, parse_id
+from chatapp.operations.database.access import parse_id
 from chatapp.operations.database.statements import as_key, execute
 from chatapp.operations.errors import NotFound
 
@@ -61,11 +61,6 @@ def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
     """Return the entries, of all users, that everybody in the scope may read."""
     withdrawn = withdrawn_entries().filter(scope=scope_id)
     return kept_entries().filter(scope=scope_id).exclude(pk__in=withdrawn.values("pk"))
-
-
-def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
-    """Return an entry of the scope. Raise NotFound."""
-    return find_row(shared_entries(scope_id), entry_id)
 
 
 def readable_scopes(user: User) -> list[tuple[Agent, int]]:

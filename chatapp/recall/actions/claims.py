@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from django.db import transaction
@@ -62,7 +62,7 @@ class NewClaim(NamedTuple):
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
     """Replace the claims of messages, in the transaction that indexes them. Only users' messages have claims."""
     said = [row for row in rows if row.role == Message.Role.USER]
-    store_message_claims(user_id, [row.pk for row in said], find_message_claims(user_id, said))
+    replace_claims(user_id, "message_id", [row.pk for row in said], find_message_claims(user_id, said))
 
 
 def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[NewClaim]:
@@ -74,16 +74,9 @@ def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[NewClaim
     ]
 
 
-def store_message_claims(
-    user_id: UUID, message_ids: Collection[UUID], claims: Iterable[NewClaim] = ()
-) -> None:
-    """Replace the claims of these messages, in the transaction that indexes them. Ignore claims of other messages."""
-    _replace(user_id, "message_id", message_ids, claims)
-
-
 def note_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
     """Replace the claims of entries, in the transaction that writes them."""
-    store_entry_claims(user_id, [entry.pk for entry in entries], find_entry_claims(user_id, entries))
+    replace_claims(user_id, "entry_id", [entry.pk for entry in entries], find_entry_claims(user_id, entries))
 
 
 def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[NewClaim]:
@@ -94,22 +87,6 @@ def find_entry_claims(user_id: UUID, entries: Iterable[MemoryEntry]) -> list[New
         if entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
         for claim in _claims(user_id, entry.text, entry.created_at, entry_id=entry.pk)
     ]
-
-
-def store_entry_claims(user_id: UUID, entry_ids: Collection[UUID], claims: Iterable[NewClaim]) -> None:
-    """Replace the claims of these entries, in the transaction that writes them. Ignore claims of other entries."""
-    _replace(user_id, "entry_id", entry_ids, claims)
-
-
-def drop_entry_claims(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Delete the claims of entries, in the transaction that deletes the entries. The next newer claims, if any, then
-    supersede what they superseded."""
-    _replace(user_id, "entry_id", entry_ids, (), keeps_named=False)
-
-
-def drop_message_claims(user_id: UUID, message_ids: Collection[UUID]) -> None:
-    """Delete the claims of messages, in the transaction that deletes the messages, like `drop_entry_claims`."""
-    _replace(user_id, "message_id", message_ids, (), keeps_named=False)
 
 
 @transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
@@ -162,16 +139,20 @@ _READ = ", ".join(f'"{name}"' for name in _WHAT)
 _WRITTEN = ", ".join(f'"{name}" = %s' for name in (*_WHAT, "is_named"))
 
 
-def _replace(
+def replace_claims(
     user_id: UUID,
-    kind: str,
+    kind: Literal["message_id", "entry_id"],
     source_ids: Collection[UUID],
-    claims: Iterable[NewClaim],
+    claims: Iterable[NewClaim] = (),
     *,
     keeps_named: bool = True,
 ) -> None:
-    """Replace the claims of messages or entries. Keep unchanged claims and, with `keeps_named`, claims that a model
-    named as long as the source still contains them, even at another place."""
+    """Replace the claims of these messages or entries, in the transaction that writes, indexes or deletes them. Ignore
+    claims of other sources. The next newer claims, if any, then supersede what deleted ones superseded.
+
+    Keep unchanged claims and, with `keeps_named`, claims that a model named as long as the source still contains them,
+    even at another place.
+    """
     if not source_ids:
         return
     sources = {as_stored(pk) for pk in source_ids}

@@ -39,15 +39,13 @@ from chatapp.recall.actions.claims import (
     find_entry_claims,
     find_message_claims,
     note_messages,
-    store_entry_claims,
-    store_message_claims,
+    replace_claims,
 )
 from chatapp.recall.actions.removal import (
     abandon_index,
     delete_abandoned,
     lock_owners,
-    remove_entries,
-    remove_messages,
+    remove_sources,
 )
 from chatapp.recall.analysis import ANALYSIS_VERSION
 from chatapp.recall.index_format import (
@@ -181,7 +179,7 @@ def _store_batch(batch: Batch, said: _Said) -> int | None:
         last_ordinal = _append(owner, [documents], found[0])
         execute(_INDEXED, batch.end, last_ordinal, batch.conversation_id)
         claiming = [key for key in said.claiming if key in present]
-        store_message_claims(batch.user_id, claiming, said.claims)
+        replace_claims(batch.user_id, "message_id", claiming, said.claims)
         if changed:
             note_messages(batch.user_id, changed)
         asking = (said.asking & present) | {row.pk for row in changed if _asks_to_remember(row)}
@@ -266,7 +264,7 @@ def index_entries(
     read = read or read_entries(user_id, entries)
     ids = [entry.pk for entry in entries]
     if not are_new:
-        remove_entries(user_id, ids)
+        remove_sources(ids)
     extracted = [entry.pk for entry in entries if entry.compaction_id]
     undone = withdrawn_entries().filter(pk__in=extracted)
     withdrawn = set(undone.values_list("pk", flat=True)) if extracted else set()
@@ -276,7 +274,7 @@ def index_entries(
     # Use one order everywhere, so that two transactions do not deadlock.
     for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
         _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
-    store_entry_claims(user_id, ids, read.claims)
+    replace_claims(user_id, "entry_id", ids, read.claims)
 
 
 def move_documents(user_id: UUID, entry_ids: Collection[UUID], conversation_id: UUID | None) -> None:
@@ -304,7 +302,7 @@ def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
     """Index messages of the user again, in the transaction that changes their texts. Skip messages not indexed yet."""
     homes = {row.conversation_id for row in rows}
     indexed = dict(Conversation.with_unowned.filter(pk__in=homes).values_list("pk", "indexed_below"))
-    remove_messages(user_id, [row.pk for row in rows])
+    remove_sources([row.pk for row in rows])
     note_messages(user_id, rows)
     texts = [
         [document.stored() for document in message_documents(row)]

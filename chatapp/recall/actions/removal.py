@@ -8,22 +8,16 @@ unsealed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from agents.arrays import np, npt
-from chatapp.operations.database.statements import (
-    as_stored,
-    delete_rows,
-    execute_stored,
-    placeholders,
-    update_row,
-)
+from chatapp.operations.database.statements import delete_rows, update_row
 from chatapp.operations.database.work_budget import AT_ONCE, Budget, delete_some
 from chatapp.recall.actions.bulk_writes import update_postings
 from chatapp.recall.actions.vectors import CODES_DELETED_AT_ONCE, remove_vectors
@@ -41,6 +35,7 @@ from chatapp.recall.models import (
 TERMS_PER_QUERY = 900
 TERMS_AT_ONCE = 50
 DOCUMENTS_AT_ONCE = 100
+_ABANDONED = Q(owner__user=None, owner__scope=None)
 
 
 # --- Messages and entries ----------------------------------------------------------------------------------
@@ -55,82 +50,41 @@ class RemovedDocument:
     terms: bytes | memoryview
 
 
-def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Remove entries from the indexes of their user and of scopes, in the caller's transaction."""
-    if not entry_ids:
-        return
-    # Fixed SQL, because most entries are not indexed yet, and the ORM takes longer to build a statement than to run it.
-    sql = f"{_ENTRIES} AND source_id IN {placeholders(len(entry_ids))} ORDER BY ordinal"
-    values = [as_stored(user_id), *map(as_stored, entry_ids)]
-
-    def read() -> list[RemovedDocument]:
-        return [RemovedDocument(*row) for row in execute_stored(sql, values).fetchall()]
-
-    if found := read():
-        _remove_rows(Q(pk__in={row.owner_id for row in found}), read)
-
-
-_ENTRIES = f"""\
-SELECT id, owner_id, ordinal, length, terms FROM chatapp_searchdocument WHERE kind = {SearchDocument.Kind.ENTRY.value}
-AND owner_id IN (SELECT id FROM chatapp_searchowner WHERE user_id = %s OR scope_id IS NOT NULL)"""
-
-
-def unshare_entries(entry_ids: Collection[UUID]) -> None:
-    """Remove entries from the indexes of scopes only."""
-    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
-    _remove(entries.filter(owner__scope__isnull=False))
-
-
-def remove_messages(user_id: UUID, message_ids: Collection[UUID]) -> None:
-    said = SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
-    _remove(said.filter(owner__user_id=user_id))
-
-
-def remove_sources(source_ids: Collection[UUID]) -> None:
-    """Remove messages and entries from all indexes."""
-    _remove(SearchDocument.objects.filter(source_id__in=source_ids))
+@transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
+def remove_sources(source_ids: Collection[UUID], **which: Any) -> None:
+    """Remove messages and entries from all indexes, or only the documents `which` fits. Leave those of abandoned
+    indexes, which are deleted as a whole."""
+    documents = SearchDocument.objects.filter(source_id__in=source_ids, **which).exclude(_ABANDONED)
+    for owner, rows in _by_owner(documents):
+        _remove_from(owner, rows)
 
 
 @transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
 def hide_sources(source_ids: Collection[UUID]) -> None:
     """Exclude messages and entries from all searches. Faster than `remove_sources`."""
     documents = SearchDocument.objects.filter(source_id__in=source_ids)
-    for owner, rows in _by_owner(_owners_of(documents), partial(_read, documents)):
+    for owner, rows in _by_owner(documents):
         _remove_from(owner, [row for row in rows if row.ordinal >= owner.sealed_ordinal])
         ordinals = np.array([row.ordinal for row in rows if row.ordinal < owner.sealed_ordinal], np.int64)
         for number in sorted({*(ordinals // BLOCK).tolist()}):
             _clear_columns(owner.pk, number, ordinals[ordinals // BLOCK == number] % BLOCK)
 
 
-@transaction.atomic(savepoint=False)  # an error rolls back an outer transaction, too
-def _remove(documents: QuerySet[SearchDocument]) -> None:
-    """Remove documents in bulk instead of one by one."""
-    _remove_rows(_owners_of(documents), partial(_read, documents))
-
-
-def _remove_rows(owners: Q, read: Callable[[], list[RemovedDocument]]) -> None:
-    for owner, gone in _by_owner(owners, read):
-        _remove_from(owner, gone)
-
-
 def _owners_of(documents: QuerySet[SearchDocument]) -> Q:
     return Q(pk__in=documents.order_by().values("owner"))
 
 
-def _read(documents: QuerySet[SearchDocument]) -> list[RemovedDocument]:
-    columns = ("pk", "owner_id", "ordinal", "length", "terms")
-    return [RemovedDocument(*row) for row in documents.order_by("ordinal").values_list(*columns)]
-
-
 def _by_owner(
-    owners: Q, read: Callable[[], list[RemovedDocument]]
+    documents: QuerySet[SearchDocument],
 ) -> Iterator[tuple[SearchOwner, list[RemovedDocument]]]:
     """Lock the indexes, then read the documents, and yield each index that contains any with its documents.
 
     Before the lock, another transaction could still change the terms of a document, or remove it.
     """
-    locked = lock_owners(owners)
-    rows = read() if locked else []
+    locked = lock_owners(_owners_of(documents))
+    columns = ("pk", "owner_id", "ordinal", "length", "terms")
+    read = documents.order_by("ordinal").values_list(*columns) if locked else ()
+    rows = [RemovedDocument(*row) for row in read]
     for owner in locked:
         if gone := [row for row in rows if row.owner_id == owner.pk]:
             yield owner, gone
@@ -206,7 +160,7 @@ def read_removed_documents(
     documents: QuerySet[SearchDocument], *, with_terms: bool
 ) -> list[RemovedDocuments]:
     """Return the documents grouped by index. Skip abandoned indexes, which are deleted as a whole."""
-    rows = documents.exclude(owner__user=None, owner__scope=None)
+    rows = documents.exclude(_ABANDONED)
     found = rows.values_list("owner_id", "ordinal", *(("terms",) if with_terms else ()))
     ordinals: dict[int, list[int]] = {}
     terms: dict[int, list[bytes]] = {}

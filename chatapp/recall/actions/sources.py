@@ -13,9 +13,13 @@ from chatapp.runs.models import Run, RunSource
 
 def note_read(run_id: UUID | str, source_ids: Collection[UUID]) -> None:
     """Record what a tool read for the run, before the run gets the result. Do nothing if the run was deleted."""
-    if run_id:
-        run = UUID(str(run_id))
-        _note(run, [RunSource(run_id=run, source_id=one) for one in sorted(set(source_ids))])
+    if not run_id or not source_ids:
+        return
+    rows = [RunSource(run_id=UUID(str(run_id)), source_id=one) for one in sorted(set(source_ids))]
+    with transaction.atomic():
+        if Run.objects.filter(pk=run_id).exists():
+            # A tool may read the same source twice.
+            RunSource.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def recalled_rows(run_id: UUID, turns: Sequence[RecalledTurn], *, starts_anew: bool) -> Iterator[RunSource]:
@@ -27,12 +31,3 @@ def recalled_rows(run_id: UUID, turns: Sequence[RecalledTurn], *, starts_anew: b
             yield RunSource(
                 source_id=newer.source_id, start=newer.start, end=newer.end, until=newer.until, **at
             )
-
-
-def _note(run_id: UUID, rows: Sequence[RunSource]) -> None:
-    if not rows:
-        return
-    with transaction.atomic():
-        if Run.objects.filter(pk=run_id).exists():
-            # A tool may read the same source twice.
-            RunSource.objects.bulk_create(rows, ignore_conflicts=True)

@@ -144,7 +144,7 @@ def _stored_messages(
         ordinal, start, end, message_id, role, position, _, said_at, branch_id, conversation_id = row
         yield (
             ordinal,
-            _found(
+            piece_of(
                 "message",
                 (start, end),
                 message_values.text_of(parts),
@@ -165,7 +165,7 @@ def _stored_entries(
     for ordinal, start, end, entry_id, text, said_at, conversation_id, day in rows:
         yield (
             ordinal,
-            _found(
+            piece_of(
                 "entry",
                 (start, end),
                 text,
@@ -178,7 +178,8 @@ def _stored_entries(
         )
 
 
-def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
+def piece_of(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
+    """Return the piece of a text in `span`, with the other fields of `Found`."""
     start, end = span
     is_whole = start == 0 and end >= len(text)
     return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, end=end, **source)
@@ -190,7 +191,7 @@ def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
 def unindexed_found(row: UnindexedDocument, score: float) -> Found:
     """Return a document that is not indexed yet, with the text that was read with it."""
     document, message = row.document, row.message
-    return _found(
+    return piece_of(
         "message",
         (document.start, document.end),
         message.text,
@@ -220,7 +221,7 @@ def read_shared(
 
 def _shared_entry(user_id: UUID, document: SearchDocument, score: float, row: MemoryEntry) -> Found:
     is_own = row.user_id == user_id
-    return _found(
+    return piece_of(
         "entry" if is_own else "shared",
         (document.start, document.end),
         row.text,

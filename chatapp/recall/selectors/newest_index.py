@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 
 from chatapp.conversations.message_values import read_moment
-from chatapp.operations.database.statements import as_key, execute
+from chatapp.operations.database.statements import execute
 from chatapp.recall.index_cache import IndexCache
 from chatapp.recall.index_format import (
     Columns,
@@ -28,7 +28,7 @@ DOCUMENT_BYTES = 300
 """The memory of one document besides its terms."""
 
 _ROWS = """
-SELECT ordinal, previous, conversation_id, CAST(said_at AS text), length, terms, counts FROM chatapp_searchdocument
+SELECT ordinal, previous, CAST(said_at AS text), length, terms, counts FROM chatapp_searchdocument
 WHERE owner_id = %s AND ordinal >= %s AND ordinal < %s ORDER BY ordinal
 """
 
@@ -38,7 +38,6 @@ class NewestDocument(NamedTuple):
 
     ordinal: int
     previous: int
-    conversation_id: UUID | None
     said_at: datetime
     length: int
     terms: bytes
@@ -87,14 +86,6 @@ def open_newest(owner: SearchOwner) -> UnsealedDocuments:
 def _read(owner_id: int, first: int, end: int) -> list[NewestDocument]:
     rows = execute(_ROWS, owner_id, first, end).fetchall() if first < end else []
     return [
-        NewestDocument(
-            ordinal,
-            previous,
-            as_key(conversation_id) if conversation_id else None,
-            read_moment(said_at),
-            length,
-            bytes(terms),
-            bytes(counts),
-        )
-        for ordinal, previous, conversation_id, said_at, length, terms, counts in rows
+        NewestDocument(ordinal, previous, read_moment(said_at), length, bytes(terms), bytes(counts))
+        for ordinal, previous, said_at, length, terms, counts in rows
     ]

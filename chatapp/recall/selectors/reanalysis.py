@@ -36,13 +36,13 @@ class Reanalysis:
     entries: Collection[UUID]
 
 
-def indexes_to_reanalyse(limit: int = INDEXES_AT_ONCE) -> list[int]:
-    """Return the ids of indexes that have documents analysed by an older version."""
+def indexes_to_reanalyse() -> list[int]:
+    """Return the ids of some indexes that have documents analysed by an older version."""
     is_older = ~Q(analysis_version=ANALYSIS_VERSION) | Q(analysed_ordinal__lt=F("next_ordinal"))
     # An index without an owner is being deleted.
     is_owned = Q(user__isnull=False) | Q(scope__isnull=False)
     owners = SearchOwner.objects.filter(is_older, is_owned, next_ordinal__gt=0)
-    return list(owners.order_by("pk").values_list("pk", flat=True)[:limit])
+    return list(owners.order_by("pk").values_list("pk", flat=True)[:INDEXES_AT_ONCE])
 
 
 def reanalyse(owner: SearchOwner, first: int) -> Reanalysis:

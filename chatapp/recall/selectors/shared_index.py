@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from uuid import UUID
 
 from agents.arrays import np
@@ -60,14 +59,6 @@ class SharedIndex:
         for row in found:
             row.ordinal += self.first
         return found
-
-
-# Not a constant, because importing this module must not load NumPy.
-@cache
-def nothing_shared() -> SharedIndex:
-    """Return the shared index of a user with no shared memory."""
-    # Larger than any ordinal of the user's own index.
-    return SharedIndex(first=2**31)
 
 
 def open_shared(scope_id: UUID | None, first: int) -> SharedIndex:

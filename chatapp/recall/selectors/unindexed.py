@@ -190,13 +190,13 @@ def owner_of(conversation_id: str) -> UUID | None:
     return Conversation.objects.filter(pk=conversation_id).values_list("user_id", flat=True).first()
 
 
-def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
-    """Return users with documents that have no vectors of this model; empty if no model is configured."""
+def users_without_vectors(model: str) -> list[UUID]:
+    """Return some users with documents that have no vectors of this model; empty if no model is configured."""
     if not model:
         return []
     behind = ~Q(vector_model=model) | Q(embedded_ordinal__lt=F("next_ordinal"))
     owners = SearchOwner.objects.filter(behind, next_ordinal__gt=0, user__isnull=False)
-    return list(owners.order_by("pk").values_list("user_id", flat=True)[:limit])
+    return list(owners.order_by("pk").values_list("user_id", flat=True)[:20])
 
 
 _BEHIND = """
@@ -206,9 +206,9 @@ ORDER BY last_activity_at DESC, id DESC LIMIT %s
 """
 
 
-def unindexed_conversations(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[UnindexedSpan]:
+def unindexed_conversations(user_id: UUID) -> list[UnindexedSpan]:
     """Return the user's conversations that are not fully indexed, the most recently used first."""
-    rows = execute(_BEHIND, user_id, limit).fetchall()
+    rows = execute(_BEHIND, user_id, CONVERSATIONS_AT_ONCE).fetchall()
     return [UnindexedSpan(as_key(key), start, last_ordinal, end) for key, start, last_ordinal, end in rows]
 
 

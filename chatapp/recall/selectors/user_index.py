@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import cache, reduce
 from typing import Literal
@@ -45,7 +45,7 @@ from chatapp.recall.ranking import (
 from chatapp.recall.selectors.found_texts import Found, read_shared, read_stored, unindexed_found
 from chatapp.recall.selectors.newest_index import UnsealedDocuments, open_newest
 from chatapp.recall.selectors.sealed_index import Sealed, open_sealed
-from chatapp.recall.selectors.shared_index import SharedIndex, nothing_shared, open_shared
+from chatapp.recall.selectors.shared_index import SharedIndex, open_shared
 from chatapp.recall.selectors.unindexed import UnindexedDocument, unindexed_conversations, unindexed_documents
 from chatapp.recall.selectors.vector_codes import open_codes
 from chatapp.recall.vectors import NOTHING_NEAR, NearDocuments, count_code_words, find_near, pick_documents
@@ -115,7 +115,7 @@ class UserIndex:
     first_unstored: int
     document_count: int
     total_length: int
-    shared: SharedIndex = field(default_factory=nothing_shared)
+    shared: SharedIndex
     hidden: frozenset[int] = frozenset()
     """Ordinals of documents to ignore, as if they had not been said."""
 

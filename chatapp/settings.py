@@ -304,7 +304,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "中文")]
 LOCALE_PATHS = [BASE_DIR / "templates" / "locale"]
 USE_THOUSAND_SEPARATOR = True  # in pages; templates use `|unlocalize` for numbers that programs read
-FORMAT_MODULE_PATH = ["chatapp.operations.formats"]
+FORMAT_MODULE_PATH = ["chatapp.operations.http.formats"]
 USE_TZ = True
 TIME_ZONE = "UTC"
 

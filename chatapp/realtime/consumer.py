@@ -24,7 +24,7 @@ from chatapp.operations.database.access import parse_id
 from chatapp.operations.database.outages import describe_outage, is_deleted_concurrently
 from chatapp.operations.database.threads import OUTAGE_ERRORS, first_in_writer, in_database
 from chatapp.operations.errors import DeletedConcurrently, InvalidInput, RateLimited, ServiceError
-from chatapp.operations.monitoring.telemetry import span
+from chatapp.operations.telemetry import span
 from chatapp.providers.selectors import accessible_model
 from chatapp.realtime.frames import (
     ClientFrame,

@@ -25,7 +25,7 @@ from chatapp.operations.database.threads import (
     retry_on_outage,
 )
 from chatapp.operations.errors import LeaseLost, ReadForgotten
-from chatapp.operations.monitoring.telemetry import Span, cause, span
+from chatapp.operations.telemetry import Span, cause, span
 from chatapp.realtime.hub import Reader, hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun

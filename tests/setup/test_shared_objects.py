@@ -64,7 +64,7 @@ OURS = {
     "chatapp.operations.monitoring.metrics._starts": "single calls of a dictionary in C, by run",
     "chatapp.operations.database.postgresql._look": "has a lock",
     "chatapp.operations.serving.asgi.http_application": "made at start",
-    "chatapp.operations.monitoring.telemetry._no_span": "keeps nothing",
+    "chatapp.operations.telemetry._no_span": "keeps nothing",
     "chatapp.operations.workers.signals._begun": "single writes, by task",
     "chatapp.providers.calibration._gathered": "changed under its lock",
     "chatapp.realtime.hub.hub": "of the one loop",

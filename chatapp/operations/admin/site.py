@@ -26,7 +26,7 @@ from django.views.decorators.cache import never_cache
 from chatapp.operations import clock
 from chatapp.operations.admin.home import read_overview
 from chatapp.operations.admin.settings import SettingsForm, other_settings
-from chatapp.operations.monitoring.audit import record_change
+from chatapp.operations.database.audit import record_change
 from chatapp.operations.monitoring.doctor import examine
 
 View = Callable[..., HttpResponseBase]

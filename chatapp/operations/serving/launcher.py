@@ -28,12 +28,12 @@ from chatapp.operations.database.threads import in_database
 from chatapp.operations.serving import lifecycle
 from chatapp.operations.serving.asgi import application
 from chatapp.operations.serving.authentication import find_user_id
-from chatapp.operations.serving.collector import exempt_loaded_code
 from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
 from chatapp.operations.serving.listener import CannotServe, browser_address, open_listener
 from chatapp.operations.serving.server import Server
 from chatapp.operations.serving.server_limits import Limits
 from chatapp.operations.storage.private_files import close_exposed, stored_paths
+from chatapp.operations.workers.collector import exempt_loaded_code
 from chatapp.runs import loops
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 from celery import Celery, Task, signals
 from kombu.transport import TRANSPORT_ALIASES
 
-from chatapp.operations.monitoring import telemetry
+from chatapp.operations import telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 # Django's system checks are for developers. For them, each worker would import every page and the admin.

@@ -13,10 +13,12 @@ from django.db.models import Q
 from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
+from chatapp.conversations.message_values import parts_from_json
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
 from chatapp.operations.database.access import lock_rows
 from chatapp.operations.errors import Conflict, NotFound
+from memory.tokens import estimate_parts
 
 
 @transaction.atomic
@@ -60,7 +62,8 @@ def delete_attachment(attachment: Attachment) -> None:
     for message in showing.select_for_update(of=("self",)).order_by("pk"):
         kept = [part for part in message.parts if part.get("file_id") != str(attachment.pk)]
         message.parts = kept or [GONE]
-        message.save(update_fields=["parts"])
+        message.token_estimate = estimate_parts(parts_from_json(message.parts))
+        message.save(update_fields=["parts", "token_estimate"])
     Attachment.objects.filter(pk=attachment.pk).delete()
 
 

@@ -38,8 +38,6 @@ from chatapp.realtime.frames import (
     ToolApprove,
     ToolDeny,
     Unsubscribe,
-    attachment_ids,
-    text_of_content,
 )
 from chatapp.realtime.hub import holder_of, hub, user_topic
 from chatapp.realtime.rights import rights_watch
@@ -48,8 +46,9 @@ from chatapp.runs import runner
 from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.endings import request_stop
 from chatapp.runs.actions.injected_messages import inject_message
-from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
+from chatapp.runs.actions.sending import Receipt, send_message
 from chatapp.runs.actions.tool_calls import decide_tool_call
+from chatapp.runs.api.contents import new_message
 from chatapp.runs.selectors import accessible_run
 from chatapp.runs.tool_ports import notify_decision
 
@@ -283,22 +282,17 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
 def _store_message(user: User, frame: MessageSend, claim: Claim | None) -> Receipt:
     model = accessible_model(user.pk, frame.model) if frame.model else None
-    new = NewMessage(
-        text=text_of_content(frame.content),
-        attachment_ids=attachment_ids(frame.content, frame.attachments),
-        client_id=frame.client_id,
-        parent_id=frame.parent,
-        mode=frame.mode or "",
-    )
     return send_message(
-        user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now(), claim=claim
+        user=user,
+        conversation_id=frame.conversation_id,
+        new=new_message(user, frame, parent_id=frame.parent),
+        model=model,
+        now=clock.now(),
+        claim=claim,
     )
 
 
 def _inject_message(user: User, frame: MessageInject) -> Receipt:
-    new = NewMessage(
-        text=text_of_content(frame.content),
-        attachment_ids=attachment_ids(frame.content, frame.attachments),
-        client_id=frame.client_id,
+    return inject_message(
+        user=user, conversation_id=frame.conversation_id, new=new_message(user, frame), now=clock.now()
     )
-    return inject_message(user=user, conversation_id=frame.conversation_id, new=new, now=clock.now())

@@ -178,7 +178,7 @@ def _edit_in_place(
     """Return the edited message if no run follows; None if the edit has to be sent."""
     message = accessible_message(user, conversation_id, message_id)
     # Outside `create_once`, which would record the rows of images as the result of the edit.
-    new = new_message(user, sent, None) if is_queued(message) else None
+    new = new_message(user, sent) if is_queued(message) else None
     body = sent.model_dump_json(exclude={"client_id", "stream"})
     row = create_once(
         asked_to_edit(user, message_id, client_id_of(sent, header_key), body),

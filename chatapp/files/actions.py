@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable
-from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -109,42 +108,27 @@ def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
 
 
 @transaction.atomic
-def record_offload(
-    *,
-    conversation_id: UUID,
-    kind: Offload.Kind,
-    name: str,
-    mime_type: str,
-    size_bytes: int,
-    now: datetime,
-    tool_name: str = "",
-    offload_id: UUID | None = None,
-) -> Offload:
-    """Return the row of the file, created or found by its name. A context is found by its kind instead and grows by
-    `size_bytes`; a result gets the current time.
+def record_offload(new: Offload) -> Offload:
+    """Store the row, or return the stored row of its file, found by its name. A context is found by its kind instead
+    and grows by the size of the new row; a result gets the time of the new row.
 
     Raise NotFound if the conversation was deleted meanwhile.
     """
     # With this lock, concurrent appends add up, and a deletion comes before or after all of this.
-    if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
+    if not Conversation.objects.select_for_update().filter(pk=new.conversation_id).exists():
         raise NotFound("The conversation was deleted.")
-    values = {
-        "kind": kind,
-        "tool_name": tool_name[:100],
-        "mime_type": mime_type,
-        "size_bytes": size_bytes,
-        "created_at": now,
-    } | ({"pk": offload_id} if offload_id else {})
     # A conversation has one context file, which may have another name by now.
-    known = {"kind": kind} if kind == Offload.Kind.CONTEXT else {"name": name}
-    defaults = {"name": name, **values}
-    row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, **known, defaults=defaults)
-    if not is_new and kind == Offload.Kind.CONTEXT:
-        row.size_bytes += size_bytes
+    known = Q(kind=new.kind) if new.kind == Offload.Kind.CONTEXT else Q(name=new.name)
+    row = Offload.objects.filter(known, conversation_id=new.conversation_id).first()
+    if row is None:
+        new.save(force_insert=True)
+        return new
+    if new.kind == Offload.Kind.CONTEXT:
+        row.size_bytes += new.size_bytes
         row.save(update_fields=["size_bytes"])
-    elif not is_new and kind == Offload.Kind.RESULT:
+    elif new.kind == Offload.Kind.RESULT:
         # The time decides which run, and thus which branch, may read the result: the one that gets the reference now.
-        row.created_at = now
+        row.created_at = new.created_at
         row.save(update_fields=["created_at"])
     return row
 

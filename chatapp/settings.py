@@ -86,9 +86,11 @@ if OIDC_ISSUER and "openid" not in OIDC_SCOPES.split():
 OPERATORS_READ_CHATS = env.flag("OPERATORS_READ_CHATS", False)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
 # The policy of the deployment. Models, agents and conversations override it.
-CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: check_written("environment", fields))
+CONTEXT_POLICY: dict[str, Any] = env.json_value(
+    "CONTEXT_POLICY", {}, lambda fields: check_written("environment", fields)
+)
 # Hooks of every conversation. They precede those of its agent and its own.
-HOOKS = env.json_objects("HOOKS", lambda hooks: read_hooks(hooks, "environment"))
+HOOKS: list[dict[str, Any]] = env.json_value("HOOKS", [], lambda hooks: read_hooks(hooks, "environment"))
 # Hosts that webhooks may call: * for all public hosts, "none" for no host.
 WEBHOOK_HOSTS = env.host_rules("WEBHOOK_HOSTS", "*")
 WEBHOOK_OWN_HOSTS = env.host_rules("WEBHOOK_OWN_HOSTS")  # hosts of your own network, e.g. hooks.example:8080

@@ -224,23 +224,15 @@ CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULER = "chatapp.operations.workers.beat:SteadyScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 # Without an expiry, these tasks would pile up while no worker runs. The latest one finds all the work.
-CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
-    "titles": {
-        "task": "chatapp.features.titles.tasks.wake_waiting",
-        "schedule": SWEEP_S,
-        "options": {"expires": 60},
-    },
-    "webhooks": {
-        "task": "chatapp.features.webhooks.tasks.wake_waiting",
-        "schedule": SWEEP_S,
-        "options": {"expires": 60},
-    },
-    "imports": {
-        "task": "chatapp.features.importing.tasks.wake_waiting",
-        "schedule": SWEEP_S,
-        "options": {"expires": 60},
-    },
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    name: {"task": task, "schedule": SWEEP_S, "options": {"expires": 60}}
+    for name, task in {
+        "sweep": "chatapp.operations.tasks.sweep",
+        "titles": "chatapp.features.titles.tasks.wake_waiting",
+        "webhooks": "chatapp.features.webhooks.tasks.wake_waiting",
+        "imports": "chatapp.features.importing.tasks.wake_waiting",
+    }.items()
+} | {
     "clean-up": {"task": "chatapp.operations.tasks.clean_up", "schedule": 3600.0},
     "consolidate": {
         "task": "chatapp.long_term.tasks.consolidate_due",

@@ -276,7 +276,6 @@ MIDDLEWARE = [
     "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
 ROOT_URLCONF = "chatapp.urls"
-ASGI_APPLICATION = "chatapp.operations.serving.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -299,7 +298,6 @@ LANGUAGES = [("en", "English"), ("zh-hans", "中文")]
 LOCALE_PATHS = [BASE_DIR / "templates" / "locale"]
 USE_THOUSAND_SEPARATOR = True  # in pages; templates use `|unlocalize` for numbers that programs read
 FORMAT_MODULE_PATH = ["chatapp.operations.http.formats"]
-USE_TZ = True
 TIME_ZONE = "UTC"
 
 AUTH_USER_MODEL = "chatapp.User"
@@ -407,7 +405,6 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # Django's default of 2.5 MB would refuse bodies that our server accepted.
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
-FILE_UPLOAD_TEMP_DIR = None
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "plain", ("plain", "json"))

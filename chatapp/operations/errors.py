@@ -19,6 +19,12 @@ class ServiceError(Exception):
         self.code = code or self.code
 
 
+class Malformed(ServiceError):
+    """The request cannot be parsed."""
+
+    code = "malformed"
+
+
 class InvalidInput(ServiceError):
     code = "invalid"
     status = 422

@@ -54,7 +54,6 @@ OURS = {
     "chatapp.accounts.archive.takers": "at start",
     "chatapp.operations.configuration.changeable_settings._latest": "single writes of what was read",
     "chatapp.operations.database.threads._together": "its queue is a deque, which one thread empties",
-    "chatapp.operations.caching.editions._kept": "single writes, with the edition they are of",
     "chatapp.operations.configuration.environment.problems": "at start",
     "chatapp.operations.configuration.environment.shown": "at start",
     "chatapp.operations.configuration.environment._from_file": "at start",

@@ -89,8 +89,6 @@ class PalimpsestAdminSite(AdminSite):
     site_header = "Palimpsest"
     site_title = "Palimpsest"
     index_title = _("Administration")
-    site_url = "/"
-    enable_nav_sidebar = True
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
         """Register the models with audited changes and restricted filters."""

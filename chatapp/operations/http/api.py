@@ -86,11 +86,6 @@ def refuse_unknown_parameters(run: Run, *, unused: frozenset[str] = frozenset())
     return answer
 
 
-def docs(request: HttpRequest, api: NinjaAPI) -> HttpResponse:
-    """Return Swagger UI, from our own static files."""
-    return openapi_view(request, api)
-
-
 Wrap = Callable[[HttpResponseBase], HttpResponseBase]
 
 
@@ -99,9 +94,9 @@ def _unchanged(response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponse:
-    found = described(api, prefix)
-    response = HttpResponse(found.content, content_type="application/json")
-    response["ETag"] = found.etag
+    content, etag = described(api, prefix)
+    response = HttpResponse(content, content_type="application/json")
+    response["ETag"] = etag
     response["Cache-Control"] = "private, no-cache"  # cached, and revalidated with the ETag
     return response
 
@@ -179,7 +174,10 @@ def api_urlpatterns(api: NinjaAPI) -> list[URLPattern | URLResolver]:
         *json_patterns(api, "api/v1"),
         path(
             "api/",
-            include(([path("docs", partial(docs, api=api), name="docs")], api.urls[1]), namespace="api-docs"),
+            include(
+                ([path("docs", partial(openapi_view, api=api), name="docs")], api.urls[1]),
+                namespace="api-docs",
+            ),
         ),
         re_path(r"^api(?:/.*)?$", csrf_exempt(nothing_here)),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterable
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.message_values import parts_from_json
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
+from chatapp.files.selectors import known_ids
 from chatapp.operations.database.access import lock_rows
 from chatapp.operations.errors import Conflict, NotFound
 from memory.tokens import estimate_parts
@@ -153,11 +153,7 @@ def delete_offloads_of_tools(
     # A context file holds the messages of all compactions, and nothing can be cut out of it.
     Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
     kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
-    rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)
-    files = list(rows.values_list("conversation_id", "name"))
-    if files:
-        rows.delete()
-    return files
+    return _delete_chosen(kinds, conversation_ids)
 
 
 def delete_stored_results(
@@ -172,18 +168,13 @@ def delete_stored_results(
 
     Call this in a transaction.
     """
-    chosen = Q(pk__in=_own_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=_own_ids(left)))
+    chosen = Q(pk__in=known_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=known_ids(left)))
+    return _delete_chosen(chosen, conversation_ids)
+
+
+def _delete_chosen(chosen: Q, conversation_ids: Collection[UUID]) -> list[tuple[UUID, str]]:
     rows = Offload.objects.filter(chosen, conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
     if files:
         rows.delete()
     return files
-
-
-def _own_ids(references: Iterable[str]) -> list[UUID]:
-    """Return the ids among the references. Skip references to other stores than this service's."""
-    ids = []
-    for reference in references:
-        with contextlib.suppress(ValueError):
-            ids.append(UUID(reference))
-    return ids

@@ -26,7 +26,7 @@ from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.files.actions import delete_offloads, record_offload
-from chatapp.files.images import clean_image
+from chatapp.files.images import EXTENSIONS, clean_image
 from chatapp.files.models import Offload
 from chatapp.files.object_store import BucketStore, DiskStore, ObjectStore, failures
 from chatapp.files.selectors import known_offload_names, offload_of
@@ -61,7 +61,6 @@ SWEEP_AFTER = timedelta(hours=1)
 """Longer than the time between storing a file and storing its row."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 """Bounded, because a tool's result waits for the store."""
-EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 
 
 def object_store() -> ObjectStore:
@@ -147,7 +146,7 @@ class ConversationOffloads:
     def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
         """Store an image, encoded again like an upload. Raise InvalidInput or TooLarge."""
         image, owner = clean_image(content, settings.MAX_IMAGE_PIXELS), parse_id(conversation_id)
-        name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
+        name = f"data/{hashlib.sha256(image.content).hexdigest()}.{EXTENSIONS[image.mime_type]}"
         # The name is the hash, so that an image that a tool returns again takes no more room.
         object_store().write(_path(owner, name), image.content)
         row = _record(

@@ -44,7 +44,8 @@ def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attach
     return [found[attachment_id] for attachment_id in ids]
 
 
-def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
+def known_ids(raw_ids: Iterable[str]) -> list[UUID]:
+    """Return the ids of this service among these. References to other stores, e.g. of an operator, are none."""
     known = []
     for raw in raw_ids:
         try:
@@ -56,7 +57,7 @@ def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
 
 def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
     """Return attachments by id, without ids that do not exist or belong to another user."""
-    rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
+    rows = shown_attachments(user_id).filter(pk__in=known_ids(raw_ids))
     return {str(row.pk): row for row in rows}
 
 

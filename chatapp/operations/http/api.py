@@ -89,10 +89,6 @@ def refuse_unknown_parameters(run: Run, *, unused: frozenset[str] = frozenset())
 Wrap = Callable[[HttpResponseBase], HttpResponseBase]
 
 
-def _unchanged(response: HttpResponseBase) -> HttpResponseBase:
-    return response
-
-
 def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponse:
     content, etag = described(api, prefix)
     response = HttpResponse(content, content_type="application/json")
@@ -153,7 +149,9 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield chunk
 
 
-def json_patterns(api: NinjaAPI, prefix: str, wrap: Wrap = _unchanged) -> list[URLPattern | URLResolver]:
+def json_patterns(
+    api: NinjaAPI, prefix: str, wrap: Wrap = lambda response: response
+) -> list[URLPattern | URLResolver]:
     """Return the URL patterns of an API below a prefix. Each response goes through `wrap`."""
     patterns, app_name, namespace = api.urls
     return [

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from pydantic import ValidationError
 
+from agents.events import MessageSnapshot
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.accounts.selectors import SignIn
@@ -35,8 +36,7 @@ from chatapp.realtime.frames import (
     Ping,
     RunStop,
     Subscribe,
-    ToolApprove,
-    ToolDeny,
+    ToolDecision,
     Unsubscribe,
 )
 from chatapp.realtime.hub import holder_of, hub, user_topic
@@ -191,7 +191,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 await self._send_message(frame)
             case MessageInject():
                 await self._inject_message(frame)
-            case ToolApprove() | ToolDeny():
+            case ToolDecision():
                 await self._decide(frame)
             case RunStop():
                 await self._stop(frame.run_id)
@@ -232,12 +232,12 @@ class ChatConsumer(AsyncWebsocketConsumer):
             }
         )
 
-    async def _decide(self, frame: ToolApprove | ToolDeny) -> None:
+    async def _decide(self, frame: ToolDecision) -> None:
         call = await in_database(decide_tool_call)(
             user=self.user,
             run_id=frame.run_id,
             call_id=frame.call_id,
-            approve=isinstance(frame, ToolApprove),
+            approve=frame.type == "tool.approve",
             now=clock.now(),
         )
         notify_decision(call.run_id, call.call_id)
@@ -256,17 +256,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
             text = stored.text
             if stored.is_growing:
                 hub.ask_for_text(frame.message_id)
-        await self._tell(
-            {
-                "v": 1,
-                "type": "message.snapshot",
-                "conversation_id": stored.conversation_id,
-                "at": clock.iso_time(clock.now()),
-                "message_id": frame.message_id,
-                "offset": min(frame.length, len(text)),
-                "text": text[frame.length :],
-            }
+        snapshot = MessageSnapshot(
+            conversation_id=stored.conversation_id,
+            at=clock.now(),
+            message_id=frame.message_id,
+            offset=min(frame.length, len(text)),
+            text=text[frame.length :],
         )
+        await self._tell(snapshot.model_dump(mode="json", exclude_none=True))
 
     async def _tell(self, payload: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(payload, ensure_ascii=False, separators=(",", ":")))

@@ -69,14 +69,8 @@ class MessageInject(_Message):
     type: Literal["message.inject"]
 
 
-class ToolApprove(_Frame):
-    type: Literal["tool.approve"]
-    run_id: Id
-    call_id: Id
-
-
-class ToolDeny(_Frame):
-    type: Literal["tool.deny"]
+class ToolDecision(_Frame):
+    type: Literal["tool.approve", "tool.deny"]
     run_id: Id
     call_id: Id
 
@@ -99,15 +93,7 @@ class Ping(_Frame):
 
 
 ClientFrame = (
-    Subscribe
-    | Unsubscribe
-    | MessageSend
-    | MessageInject
-    | ToolApprove
-    | ToolDeny
-    | RunStop
-    | MessageSync
-    | Ping
+    Subscribe | Unsubscribe | MessageSend | MessageInject | ToolDecision | RunStop | MessageSync | Ping
 )
 ClientFrameAdapter: TypeAdapter[ClientFrame] = TypeAdapter(
     Annotated[ClientFrame, Field(discriminator="type")]

@@ -23,7 +23,7 @@ def prepare() -> str:
 
     django.setup()
     call_command("migrate", verbosity=0)
-    from chatapp.operations.serving.collector import exempt_loaded_code
+    from chatapp.operations.workers.collector import exempt_loaded_code
 
     exempt_loaded_code()  # as the server and the worker do
     return folder

@@ -86,9 +86,11 @@ if OIDC_ISSUER and "openid" not in OIDC_SCOPES.split():
 OPERATORS_READ_CHATS = env.flag("OPERATORS_READ_CHATS", False)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
 # The policy of the deployment. Models, agents and conversations override it.
-CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: check_written("environment", fields))
+CONTEXT_POLICY: dict[str, Any] = env.json_value(
+    "CONTEXT_POLICY", {}, lambda fields: check_written("environment", fields)
+)
 # Hooks of every conversation. They precede those of its agent and its own.
-HOOKS = env.json_objects("HOOKS", lambda hooks: read_hooks(hooks, "environment"))
+HOOKS: list[dict[str, Any]] = env.json_value("HOOKS", [], lambda hooks: read_hooks(hooks, "environment"))
 # Hosts that webhooks may call: * for all public hosts, "none" for no host.
 WEBHOOK_HOSTS = env.host_rules("WEBHOOK_HOSTS", "*")
 WEBHOOK_OWN_HOSTS = env.host_rules("WEBHOOK_OWN_HOSTS")  # hosts of your own network, e.g. hooks.example:8080
@@ -222,23 +224,15 @@ CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULER = "chatapp.operations.workers.beat:SteadyScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 # Without an expiry, these tasks would pile up while no worker runs. The latest one finds all the work.
-CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
-    "titles": {
-        "task": "chatapp.features.titles.tasks.wake_waiting",
-        "schedule": SWEEP_S,
-        "options": {"expires": 60},
-    },
-    "webhooks": {
-        "task": "chatapp.features.webhooks.tasks.wake_waiting",
-        "schedule": SWEEP_S,
-        "options": {"expires": 60},
-    },
-    "imports": {
-        "task": "chatapp.features.importing.tasks.wake_waiting",
-        "schedule": SWEEP_S,
-        "options": {"expires": 60},
-    },
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    name: {"task": task, "schedule": SWEEP_S, "options": {"expires": 60}}
+    for name, task in {
+        "sweep": "chatapp.operations.tasks.sweep",
+        "titles": "chatapp.features.titles.tasks.wake_waiting",
+        "webhooks": "chatapp.features.webhooks.tasks.wake_waiting",
+        "imports": "chatapp.features.importing.tasks.wake_waiting",
+    }.items()
+} | {
     "clean-up": {"task": "chatapp.operations.tasks.clean_up", "schedule": 3600.0},
     "consolidate": {
         "task": "chatapp.long_term.tasks.consolidate_due",
@@ -282,7 +276,6 @@ MIDDLEWARE = [
     "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
 ROOT_URLCONF = "chatapp.urls"
-ASGI_APPLICATION = "chatapp.operations.serving.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -304,8 +297,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "中文")]
 LOCALE_PATHS = [BASE_DIR / "templates" / "locale"]
 USE_THOUSAND_SEPARATOR = True  # in pages; templates use `|unlocalize` for numbers that programs read
-FORMAT_MODULE_PATH = ["chatapp.operations.formats"]
-USE_TZ = True
+FORMAT_MODULE_PATH = ["chatapp.operations.http.formats"]
 TIME_ZONE = "UTC"
 
 AUTH_USER_MODEL = "chatapp.User"
@@ -413,7 +405,6 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # Django's default of 2.5 MB would refuse bodies that our server accepted.
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
-FILE_UPLOAD_TEMP_DIR = None
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "plain", ("plain", "json"))

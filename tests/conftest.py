@@ -150,7 +150,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 def pytest_collection_finish() -> None:
     """Collect garbage like the services: less often, and without imported objects, which never become garbage."""
     # Imported here because its imports set DJANGO_SETTINGS_MODULE, which the workers would inherit.
-    from chatapp.operations.serving.collector import ALLOCATIONS
+    from chatapp.operations.workers.collector import ALLOCATIONS
 
     gc.freeze()
     gc.set_threshold(ALLOCATIONS, 10, 10)

@@ -37,12 +37,12 @@ from chatapp.accounts.selectors import (
 )
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
+from chatapp.operations.database import audit
 from chatapp.operations.database.access import lock_rows
 from chatapp.operations.database.text import normalize_text
 from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, delete_some
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import AuditEvent, ForgettingCount
-from chatapp.operations.monitoring import audit
 from chatapp.runs.models import Run
 
 TOKEN_PREFIX = "pal_"

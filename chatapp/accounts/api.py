@@ -38,12 +38,12 @@ from chatapp.forgetting.accounts import delete_account
 from chatapp.long_term.actions.settings import update_settings
 from chatapp.long_term.archive import memory_files
 from chatapp.operations import clock
+from chatapp.operations.database import audit
 from chatapp.operations.database.threads import in_long_work_thread
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 from chatapp.providers.usage import usage_files
 from chatapp.runs.selectors import trace_files
 

@@ -11,9 +11,9 @@ from django.contrib.auth.hashers import check_password
 
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.rate_limits import check_password_guess
+from chatapp.operations.database import audit
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 from memory.bounds import MAX_PASSWORD_CHARS
 
 

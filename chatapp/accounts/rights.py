@@ -30,8 +30,8 @@ from django.http import HttpRequest
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import find_user
+from chatapp.operations.database import audit
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 from chatapp.realtime.hub import close_user, holder_of
 
 # A sign-in saves only `last_login` and must not close the connections of all other devices.

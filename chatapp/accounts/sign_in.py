@@ -37,10 +37,10 @@ from chatapp.operations.configuration.changeable_settings import (
     mail_sender,
 )
 from chatapp.operations.configuration.environment import source_of
+from chatapp.operations.database import audit
 from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 from chatapp.operations.errors import NotFound
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 from memory.bounds import MAX_PASSWORD_CHARS
 
 log = logging.getLogger(__name__)

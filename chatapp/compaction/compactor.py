@@ -34,6 +34,7 @@ from chatapp.compaction.planning import (
     summary_model_of,
 )
 from chatapp.compaction.selectors import active_compaction
+from chatapp.compaction.separate_loop import run_in_separate_loop
 from chatapp.compaction.values import CompactionLease
 from chatapp.compaction.work import CompactionWork, finished_summary, read_new_work
 from chatapp.context.assembly import LoadedContext
@@ -42,7 +43,6 @@ from chatapp.operations import clock
 from chatapp.operations.database.ids import name_process
 from chatapp.operations.database.threads import OUTAGE_ERRORS, in_database, retry_on_outage
 from chatapp.operations.errors import UNEXPECTED, LeaseLost, NotFound
-from chatapp.operations.serving.separate_loop import run_in_separate_loop
 from chatapp.providers.actions import note_named_window, record_made_calls
 from chatapp.providers.chat_models import chat_model_for
 from memory.tokens import estimate_text

@@ -9,10 +9,10 @@ from django.db.models import QuerySet
 
 from chatapp.conversations.models import Conversation
 from chatapp.conversations.selectors.messages import MessageRows, newest_page, page_before
+from chatapp.operations.database import audit
 from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import NotFound
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 
 MESSAGES_SHOWN = 100
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -13,10 +11,13 @@ from django.db.models import Q
 from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
+from chatapp.conversations.message_values import parts_from_json
 from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
+from chatapp.files.selectors import known_ids
 from chatapp.operations.database.access import lock_rows
 from chatapp.operations.errors import Conflict, NotFound
+from memory.tokens import estimate_parts
 
 
 @transaction.atomic
@@ -77,7 +78,8 @@ def delete_attachment(attachment: Attachment) -> None:
     for message in showing.select_for_update(of=("self",)).order_by("pk"):
         kept = [part for part in message.parts if part.get("file_id") != str(attachment.pk)]
         message.parts = kept or [GONE]
-        message.save(update_fields=["parts"])
+        message.token_estimate = estimate_parts(parts_from_json(message.parts))
+        message.save(update_fields=["parts", "token_estimate"])
     Attachment.objects.filter(pk=attachment.pk).delete()
 
 
@@ -127,42 +129,27 @@ def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
 
 
 @transaction.atomic
-def record_offload(
-    *,
-    conversation_id: UUID,
-    kind: Offload.Kind,
-    name: str,
-    mime_type: str,
-    size_bytes: int,
-    now: datetime,
-    tool_name: str = "",
-    offload_id: UUID | None = None,
-) -> Offload:
-    """Return the row of the file, created or found by its name. A context is found by its kind instead and grows by
-    `size_bytes`; a result gets the current time.
+def record_offload(new: Offload) -> Offload:
+    """Store the row, or return the stored row of its file, found by its name. A context is found by its kind instead
+    and grows by the size of the new row; a result gets the time of the new row.
 
     Raise NotFound if the conversation was deleted meanwhile.
     """
     # With this lock, concurrent appends add up, and a deletion comes before or after all of this.
-    if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
+    if not Conversation.objects.select_for_update().filter(pk=new.conversation_id).exists():
         raise NotFound("The conversation was deleted.")
-    values = {
-        "kind": kind,
-        "tool_name": tool_name[:100],
-        "mime_type": mime_type,
-        "size_bytes": size_bytes,
-        "created_at": now,
-    } | ({"pk": offload_id} if offload_id else {})
     # A conversation has one context file, which may have another name by now.
-    known = {"kind": kind} if kind == Offload.Kind.CONTEXT else {"name": name}
-    defaults = {"name": name, **values}
-    row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, **known, defaults=defaults)
-    if not is_new and kind == Offload.Kind.CONTEXT:
-        row.size_bytes += size_bytes
+    known = Q(kind=new.kind) if new.kind == Offload.Kind.CONTEXT else Q(name=new.name)
+    row = Offload.objects.filter(known, conversation_id=new.conversation_id).first()
+    if row is None:
+        new.save(force_insert=True)
+        return new
+    if new.kind == Offload.Kind.CONTEXT:
+        row.size_bytes += new.size_bytes
         row.save(update_fields=["size_bytes"])
-    elif not is_new and kind == Offload.Kind.RESULT:
+    elif new.kind == Offload.Kind.RESULT:
         # The time decides which run, and thus which branch, may read the result: the one that gets the reference now.
-        row.created_at = now
+        row.created_at = new.created_at
         row.save(update_fields=["created_at"])
     return row
 
@@ -187,11 +174,7 @@ def delete_offloads_of_tools(
     # A context file holds the messages of all compactions, and nothing can be cut out of it.
     Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
     kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
-    rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)
-    files = list(rows.values_list("conversation_id", "name"))
-    if files:
-        rows.delete()
-    return files
+    return _delete_chosen(kinds, conversation_ids)
 
 
 def delete_stored_results(
@@ -206,18 +189,13 @@ def delete_stored_results(
 
     Call this in a transaction.
     """
-    chosen = Q(pk__in=_own_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=_own_ids(left)))
+    chosen = Q(pk__in=known_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=known_ids(left)))
+    return _delete_chosen(chosen, conversation_ids)
+
+
+def _delete_chosen(chosen: Q, conversation_ids: Collection[UUID]) -> list[tuple[UUID, str]]:
     rows = Offload.objects.filter(chosen, conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
     if files:
         rows.delete()
     return files
-
-
-def _own_ids(references: Iterable[str]) -> list[UUID]:
-    """Return the ids among the references. Skip references to other stores than this service's."""
-    ids = []
-    for reference in references:
-        with contextlib.suppress(ValueError):
-            ids.append(UUID(reference))
-    return ids

@@ -12,6 +12,7 @@ from pydantic import Field
 from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
+from chatapp.files import images
 from chatapp.files.attachments import check_size, content_path, store_upload
 from chatapp.files.models import MAX_FILE_NAME_CHARS, Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
@@ -27,10 +28,7 @@ from memory.bounds import Position
 
 files_router = Router(tags=["files"])
 
-EXTENSIONS = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/webp": "webp",
+EXTENSIONS = images.EXTENSIONS | {
     "application/pdf": "pdf",
     "text/csv": "csv",
     "text/plain": "txt",
@@ -83,7 +81,6 @@ def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 DOWNLOAD = {"responses": {200: {"content": dict.fromkeys(EXTENSIONS, BINARY)}}}
-SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 
 @files_router.get(
@@ -107,16 +104,21 @@ def file_response(row: Attachment) -> HttpResponseBase:
     if not path.exists():
         raise NotFound("The content of this file no longer exists.")
     response = FileResponse(path.open("rb"), content_type=row.mime_type)
-    extension = EXTENSIONS.get(row.mime_type)
-    # An image was encoded by this service. Anything else is a download, because a browser might run it.
-    kind = "inline" if row.mime_type in SHOWN else "attachment"
     # Use our id as the name, because the user's name may contain characters that are invalid in a header.
-    response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
+    name = f"{row.pk}.{EXTENSIONS.get(row.mime_type, 'bin')}"
+    _guard(response, name, is_image=row.mime_type in images.EXTENSIONS)
     response["ETag"] = f'"{row.sha256}"'
+    return response
+
+
+def _guard(response: HttpResponseBase, name: str, *, is_image: bool) -> None:
+    """Add the headers that keep a browser from running the file, under this name."""
+    # An image was encoded by this service. Anything else is a download, because a browser might run it.
+    kind = "inline" if is_image else "attachment"
+    response["Content-Disposition"] = f'{kind}; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     # A file that is opened in its own tab must not run scripts as a page of this service.
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    return response
 
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))
@@ -134,7 +136,7 @@ CONTENT = {
         200: {
             "content": {
                 kind: {"schema": {"type": "string", "format": "binary"}}
-                for kind in ("text/plain", "application/jsonl", "image/png", "image/jpeg", "image/webp")
+                for kind in ("text/plain", "application/jsonl", *images.EXTENSIONS)
             }
         }
     }
@@ -200,10 +202,6 @@ def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:
     response = HttpResponse(
         read_content(row), content_type=row.mime_type if is_image else f"{row.mime_type}; charset=utf-8"
     )
-    # An image was encoded by this service. Anything else is a download, because a browser might run it.
-    disposition = "inline" if is_image else "attachment"
-    response["Content-Disposition"] = f'{disposition}; filename="{row.name.rpartition("/")[2]}"'
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    _guard(response, row.name.rpartition("/")[2], is_image=is_image)
     response["Cache-Control"] = "private, no-store"
     return response

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import struct
 import threading
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 else:
     ExifTags, Image = Library("PIL.ExifTags"), Library("PIL.Image")
 
+EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+"""The types in which images are stored."""
 ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 # A decoded image takes up to 160 MB, so only two are decoded at a time.
 _DECODERS = threading.BoundedSemaphore(2)
@@ -32,10 +33,6 @@ class CleanImage:
     mime_type: str
     width: int
     height: int
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
 
 
 def _open_image(content: bytes) -> Image.Image:

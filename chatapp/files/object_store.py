@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agents.libraries import Library
 from chatapp.operations.database.ids import new_id
@@ -33,34 +33,11 @@ class StoredObject:
     modified_at: datetime
 
 
-class ObjectStore(Protocol):
-    """A store of bytes. Paths are relative, with slashes, and made of our ids. Writes are durable on return."""
-
-    def write(self, path: str, content: bytes) -> None: ...
-
-    def append(self, path: str, content: bytes) -> None:
-        """Add whole lines to the end: all of them, or none. Concurrent appends of several processes do not mix."""
-        ...
-
-    def has_lines(self, path: str) -> bool:
-        """Return whether anything was appended to the path."""
-        ...
-
-    def read(self, path: str) -> bytes:
-        """Raise FileNotFoundError."""
-        ...
-
-    def delete(self, path: str) -> None:
-        """Delete the path, if it exists."""
-        ...
-
-    def delete_folder(self, folder: str) -> None: ...
-
-    def walk(self) -> Iterator[StoredObject]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class DiskStore:
+    """Stores below a folder. Like the bucket: paths are relative, with slashes, and made of our ids, and writes are
+    durable on return."""
+
     root: Path
 
     def write(self, path: str, content: bytes) -> None:
@@ -69,17 +46,21 @@ class DiskStore:
         replace_file(target, content, draft=f".{target.name}.{new_id()}")
 
     def append(self, path: str, content: bytes) -> None:
+        """Add whole lines to the end: all of them, or none. Concurrent appends of several processes do not mix."""
         target = self._made(path)
         append_lines(target, content)
         sync_folder(target.parent)
 
     def has_lines(self, path: str) -> bool:
+        """Return whether anything was appended to the path."""
         return (self.root / path).exists()
 
     def read(self, path: str) -> bytes:
+        """Return the content. Raise FileNotFoundError."""
         return (self.root / path).read_bytes()
 
     def delete(self, path: str) -> None:
+        """Delete the path, if it exists."""
         (self.root / path).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
@@ -142,3 +123,6 @@ class BucketStore:
     def _below(self, path: str) -> Iterator[str]:
         for page in obstore.list(self.bucket, prefix=f"{path}/"):
             yield from (item["path"] for item in page)
+
+
+ObjectStore = DiskStore | BucketStore

@@ -25,8 +25,8 @@ from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.files import actions as offload_actions
-from chatapp.files.images import clean_image
+from chatapp.files.actions import delete_offloads, record_offload
+from chatapp.files.images import EXTENSIONS, clean_image
 from chatapp.files.models import Offload
 from chatapp.files.object_store import BucketStore, DiskStore, ObjectStore, failures
 from chatapp.files.selectors import known_offload_names, offload_of
@@ -61,7 +61,6 @@ SWEEP_AFTER = timedelta(hours=1)
 """Longer than the time between storing a file and storing its row."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 """Bounded, because a tool's result waits for the store."""
-EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 
 
 def object_store() -> ObjectStore:
@@ -119,7 +118,16 @@ class ConversationOffloads:
         name = _name_of_context(owner)
         # Store the bytes first: a crash in between leaves a file that the sweep finds, but no row without a file.
         store.append(_path(owner, name), content)
-        row = self._record(conversation_id, Offload.Kind.CONTEXT, name, "application/jsonl", len(content))
+        row = _record(
+            Offload(
+                conversation_id=owner,
+                kind=Offload.Kind.CONTEXT,
+                name=name,
+                mime_type="application/jsonl",
+                size_bytes=len(content),
+                created_at=clock.now(),
+            )
+        )
         if row.name != name:
             # Another worker has created the row meanwhile.
             store.append(_path(owner, row.name), content)
@@ -133,31 +141,24 @@ class ConversationOffloads:
         # Derive the id from call and content, or each run without room for an old result would store it again.
         told = result.call_id.encode("utf-8", "replace") + b"\0" + content
         key = uuid5(owner, hashlib.sha256(told).hexdigest())
-        new = write_result(owner, content, result.name, key)
-        row = self._record(
-            conversation_id,
-            Offload.Kind.RESULT,
-            new.name,
-            new.mime_type,
-            new.size_bytes,
-            tool_name=new.tool_name,
-            offload_id=new.pk,
-        )
-        return str(row.pk)
+        return str(_record(write_result(owner, content, result.name, key)).pk)
 
     def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
         """Store an image, encoded again like an upload. Raise InvalidInput or TooLarge."""
-        image = clean_image(content, settings.MAX_IMAGE_PIXELS)
-        name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
+        image, owner = clean_image(content, settings.MAX_IMAGE_PIXELS), parse_id(conversation_id)
+        name = f"data/{hashlib.sha256(image.content).hexdigest()}.{EXTENSIONS[image.mime_type]}"
         # The name is the hash, so that an image that a tool returns again takes no more room.
-        object_store().write(_path(parse_id(conversation_id), name), image.content)
-        row = self._record(
-            conversation_id,
-            Offload.Kind.IMAGE,
-            name,
-            image.mime_type,
-            len(image.content),
-            tool_name=tool_name,
+        object_store().write(_path(owner, name), image.content)
+        row = _record(
+            Offload(
+                conversation_id=owner,
+                kind=Offload.Kind.IMAGE,
+                name=name,
+                tool_name=tool_name[:100],
+                mime_type=image.mime_type,
+                size_bytes=len(image.content),
+                created_at=clock.now(),
+            )
         )
         return str(row.pk)
 
@@ -168,38 +169,20 @@ class ConversationOffloads:
     def discard(self, conversation_id: str, references: Sequence[str]) -> None:
         """Delete rows and files."""
         owner = parse_id(conversation_id)
-        names = offload_actions.delete_offloads(
+        names = delete_offloads(
             conversation_id=owner, offload_ids=[parse_id(reference) for reference in references]
         )
         delete_files((owner, name) for name in names)
 
-    def _record(
-        self,
-        conversation_id: str,
-        kind: Offload.Kind,
-        name: str,
-        mime_type: str,
-        size_bytes: int,
-        *,
-        tool_name: str = "",
-        offload_id: UUID | None = None,
-    ) -> Offload:
-        owner = parse_id(conversation_id)
-        try:
-            return offload_actions.record_offload(
-                conversation_id=owner,
-                kind=kind,
-                name=name,
-                mime_type=mime_type,
-                size_bytes=size_bytes,
-                now=clock.now(),
-                tool_name=tool_name,
-                offload_id=offload_id,
-            )
-        except NotFound:
-            # The conversation's deletion could not delete this file, which was written later.
-            delete_folders([owner])
-            raise
+
+def _record(new: Offload) -> Offload:
+    """Store the row of a file that was written. Raise NotFound if the conversation was deleted meanwhile."""
+    try:
+        return record_offload(new)
+    except NotFound:
+        # The conversation's deletion could not delete this file, which was written later.
+        delete_folders([new.conversation_id])
+        raise
 
 
 def write_result(

@@ -44,10 +44,14 @@ def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attach
     return [found[attachment_id] for attachment_id in ids]
 
 
+def known_ids(raw_ids: Iterable[str]) -> list[UUID]:
+    """Return the ids of this service among these. References to other stores, e.g. of an operator, are none."""
+    return [known for raw in raw_ids if (known := uuid_or_none(raw)) is not None]
+
+
 def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
     """Return attachments by id, without ids that do not exist or belong to another user."""
-    ids = [known for raw in raw_ids if (known := uuid_or_none(raw)) is not None]
-    rows = shown_attachments(user_id).filter(pk__in=ids)
+    rows = shown_attachments(user_id).filter(pk__in=known_ids(raw_ids))
     return {str(row.pk): row for row in rows}
 
 

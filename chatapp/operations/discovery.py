@@ -1,4 +1,4 @@
-"""Imports the modules that packages declare under an agreed name: `models`, `admin`, `receivers`."""
+"""Imports the modules that packages declare under an agreed name: `models`, `admin`, `receivers`, `tasks`."""
 
 from __future__ import annotations
 

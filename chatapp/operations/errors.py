@@ -25,6 +25,12 @@ class ServiceError(Exception):
         return cls(message or f"{field}: {problem}.", details=details, **extra)
 
 
+class Malformed(ServiceError):
+    """The request cannot be parsed."""
+
+    code = "malformed"
+
+
 class InvalidInput(ServiceError):
     code = "invalid"
     status = 422

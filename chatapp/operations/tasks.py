@@ -25,8 +25,8 @@ from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.long_term.files import sweep_orphans
 from chatapp.operations import clock
 from chatapp.operations.configuration.changeable_settings import current
+from chatapp.operations.database.audit import delete_old_events
 from chatapp.operations.database.journal import truncate_journal, truncate_patiently
-from chatapp.operations.monitoring.audit import delete_old_events
 from chatapp.providers.actions import sum_up_usage
 
 log = logging.getLogger(__name__)

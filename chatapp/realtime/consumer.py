@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from pydantic import ValidationError
 
+from agents.events import MessageSnapshot
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.accounts.selectors import SignIn
@@ -24,7 +25,7 @@ from chatapp.operations.database.access import parse_id
 from chatapp.operations.database.outages import describe_outage, is_deleted_concurrently
 from chatapp.operations.database.threads import OUTAGE_ERRORS, first_in_writer, in_database
 from chatapp.operations.errors import DeletedConcurrently, InvalidInput, RateLimited, ServiceError
-from chatapp.operations.monitoring.telemetry import span
+from chatapp.operations.telemetry import span
 from chatapp.providers.selectors import accessible_model
 from chatapp.realtime.frames import (
     ClientFrame,
@@ -35,11 +36,8 @@ from chatapp.realtime.frames import (
     Ping,
     RunStop,
     Subscribe,
-    ToolApprove,
-    ToolDeny,
+    ToolDecision,
     Unsubscribe,
-    attachment_ids,
-    text_of_content,
 )
 from chatapp.realtime.hub import holder_of, hub, user_topic
 from chatapp.realtime.rights import rights_watch
@@ -48,8 +46,9 @@ from chatapp.runs import runner
 from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.endings import request_stop
 from chatapp.runs.actions.injected_messages import inject_message
-from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
+from chatapp.runs.actions.sending import Receipt, send_message
 from chatapp.runs.actions.tool_calls import decide_tool_call
+from chatapp.runs.api.contents import new_message
 from chatapp.runs.selectors import accessible_run
 from chatapp.runs.tool_ports import notify_decision
 from memory.strict_types import first_problem
@@ -192,7 +191,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 await self._send_message(frame)
             case MessageInject():
                 await self._inject_message(frame)
-            case ToolApprove() | ToolDeny():
+            case ToolDecision():
                 await self._decide(frame)
             case RunStop():
                 await self._stop(frame.run_id)
@@ -233,12 +232,12 @@ class ChatConsumer(AsyncWebsocketConsumer):
             }
         )
 
-    async def _decide(self, frame: ToolApprove | ToolDeny) -> None:
+    async def _decide(self, frame: ToolDecision) -> None:
         call = await in_database(decide_tool_call)(
             user=self.user,
             run_id=frame.run_id,
             call_id=frame.call_id,
-            approve=isinstance(frame, ToolApprove),
+            approve=frame.type == "tool.approve",
             now=clock.now(),
         )
         notify_decision(call.run_id, call.call_id)
@@ -257,17 +256,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
             text = stored.text
             if stored.is_growing:
                 hub.ask_for_text(frame.message_id)
-        await self._tell(
-            {
-                "v": 1,
-                "type": "message.snapshot",
-                "conversation_id": stored.conversation_id,
-                "at": clock.iso_time(clock.now()),
-                "message_id": frame.message_id,
-                "offset": min(frame.length, len(text)),
-                "text": text[frame.length :],
-            }
+        snapshot = MessageSnapshot(
+            conversation_id=stored.conversation_id,
+            at=clock.now(),
+            message_id=frame.message_id,
+            offset=min(frame.length, len(text)),
+            text=text[frame.length :],
         )
+        await self._tell(snapshot.model_dump(mode="json", exclude_none=True))
 
     async def _tell(self, payload: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(payload, ensure_ascii=False, separators=(",", ":")))
@@ -283,22 +279,17 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
 def _store_message(user: User, frame: MessageSend, claim: Claim | None) -> Receipt:
     model = accessible_model(user.pk, frame.model) if frame.model else None
-    new = NewMessage(
-        text=text_of_content(frame.content),
-        attachment_ids=attachment_ids(frame.content, frame.attachments),
-        client_id=frame.client_id,
-        parent_id=frame.parent,
-        mode=frame.mode or "",
-    )
     return send_message(
-        user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now(), claim=claim
+        user=user,
+        conversation_id=frame.conversation_id,
+        new=new_message(user, frame, parent_id=frame.parent),
+        model=model,
+        now=clock.now(),
+        claim=claim,
     )
 
 
 def _inject_message(user: User, frame: MessageInject) -> Receipt:
-    new = NewMessage(
-        text=text_of_content(frame.content),
-        attachment_ids=attachment_ids(frame.content, frame.attachments),
-        client_id=frame.client_id,
+    return inject_message(
+        user=user, conversation_id=frame.conversation_id, new=new_message(user, frame), now=clock.now()
     )
-    return inject_message(user=user, conversation_id=frame.conversation_id, new=new, now=clock.now())

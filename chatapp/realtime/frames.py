@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from django.conf import settings
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from chatapp.operations.database.text import normalize_text
 from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
 from memory.strict_types import StrictTypes
 
@@ -52,51 +49,28 @@ Part = Annotated[TextContent | ImageContent, Field(discriminator="type")]
 Content = str | Annotated[list[Part], Field(max_length=MAX_PARTS)]
 
 
-def text_of_content(content: Content) -> str:
-    """Return the text, normalised. Raise TooLarge."""
-    if isinstance(content, str):
-        text = content
-    else:
-        text = "\n".join(part.text for part in content if isinstance(part, TextContent))
-    return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
-
-
-def attachment_ids(content: Content, attachments: Sequence[str]) -> list[str]:
-    """Return the ids of the images inside the content, then the attached ones, each once."""
-    parts = () if isinstance(content, str) else content
-    inside = [part.file_id for part in parts if isinstance(part, ImageContent)]
-    return list(dict.fromkeys([*inside, *attachments]))
-
-
-class MessageSend(_Frame):
-    type: Literal["message.send"]
+class _Message(_Frame):
     client_id: Key
     conversation_id: Id
     content: Content
     attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
+
+
+class MessageSend(_Message):
+    type: Literal["message.send"]
     parent: Id | None = None
     model: Name | None = None
     mode: Literal["react", "plan", "auto"] | None = None
 
 
-class MessageInject(_Frame):
+class MessageInject(_Message):
     """A message into the answer that is being written; an ordinary message if none is."""
 
     type: Literal["message.inject"]
-    client_id: Key
-    conversation_id: Id
-    content: Content
-    attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
 
 
-class ToolApprove(_Frame):
-    type: Literal["tool.approve"]
-    run_id: Id
-    call_id: Id
-
-
-class ToolDeny(_Frame):
-    type: Literal["tool.deny"]
+class ToolDecision(_Frame):
+    type: Literal["tool.approve", "tool.deny"]
     run_id: Id
     call_id: Id
 
@@ -119,15 +93,7 @@ class Ping(_Frame):
 
 
 ClientFrame = (
-    Subscribe
-    | Unsubscribe
-    | MessageSend
-    | MessageInject
-    | ToolApprove
-    | ToolDeny
-    | RunStop
-    | MessageSync
-    | Ping
+    Subscribe | Unsubscribe | MessageSend | MessageInject | ToolDecision | RunStop | MessageSync | Ping
 )
 ClientFrameAdapter: TypeAdapter[ClientFrame] = TypeAdapter(
     Annotated[ClientFrame, Field(discriminator="type")]

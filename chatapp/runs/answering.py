@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from agents import events
@@ -27,10 +28,8 @@ from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED, Recalled
 from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
-from chatapp.operations import clock
 from chatapp.operations.database.threads import retry_on_outage
 from chatapp.operations.errors import LeaseLost
-from chatapp.providers.actions import note_named_window
 from chatapp.providers.calibration import note_token_counts
 from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
@@ -43,9 +42,8 @@ from chatapp.runs.answer_ends import KEPT, NOTHING_KEPT, describe_end
 from chatapp.runs.background_work import BackgroundWork, store_in_background
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
-from chatapp.runs.hooks import Firing
 from chatapp.runs.models import Run
-from chatapp.runs.plans import PlanHost, Planning
+from chatapp.runs.plans import PlanHost, Planning, note_window
 from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
 from chatapp.runs.run_events import RunEvents
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
@@ -61,14 +59,6 @@ NOT_YET_SUMMARISED = (
     "The conversation is longer than the model's window; until its oldest messages are summarised, an extract "
     "replaces them."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the first request consists of, to be reported to readers."""
-
-    context: AssembledContext
-    recalled: Recalled
 
 
 class Session:
@@ -87,8 +77,8 @@ class Session:
         self.clock = CallClock(self.numbers)
         self.planning: Planning | None = None
         self.background_work = BackgroundWork(live.lease)
-        self._asked: _Asked | None = None
-        """Set until the first request is being stored."""
+        self._asked: tuple[AssembledContext, Recalled] | None = None
+        """What the first request consists of, for readers; set until that request is being stored."""
         self._last_facts: list[events.Fact] = []
         self._call_count = 0
         self._has_planned = False
@@ -139,13 +129,10 @@ class Session:
         if self.prepared.assembled is not None:
             return loaded
         run = HookRun(self.live.lease, self.prepared.earlier)
-        loaded = await hooks.start_turn(loaded, run, reload=self._reload, tell=self._tell_of_hooks)
-        self.loaded = loaded
-        return loaded
-
-    def _tell_of_hooks(self, fired: Sequence[Firing]) -> None:
+        self.loaded, fired = await hooks.start_turn(loaded, run, reload=self._reload)
         if fired:
             self.background_work.tell(*self.facts.fired(fired))
+        return self.loaded
 
     def _reload(self) -> LoadedContext:
         """Reload the run's context. Raise LeaseLost if the conversation was deleted meanwhile."""
@@ -175,7 +162,7 @@ class Session:
             profile_of=loaded.user_id if inputs.profile is not None else None,
         )
         tools = loaded.tools
-        self._asked = _Asked(context, recalled)
+        self._asked = context, recalled
         # A plan's calls do not pass through `_take`, which otherwise records this with the first request.
         if self.prepared.plan is not None:
             await self._record_asked(None)
@@ -185,9 +172,9 @@ class Session:
         self.asked = context
         if context.view.dropped:
             sentence = NOT_YET_SUMMARISED if loaded.rules.policy.has_summary else LEFT_OUT
-            self.background_work.tell(self.facts.notice("truncated", sentence))
+            self._notice("truncated", sentence)
         if recalled.has_failed:
-            self.background_work.tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
+            self._notice(RECALL_FAILED, FAILED_SENTENCE)
         answering = run_react(
             chat_model_for(loaded.config, self._spender(loaded)),
             context,
@@ -234,9 +221,6 @@ class Session:
         )
 
     def _plan_host(self, loaded: LoadedContext) -> PlanHost:
-        def notify(kind: str, text: str) -> None:
-            self.background_work.tell(self.facts.notice(kind, text))
-
         return PlanHost(
             lease=self.live.lease,
             caller=self._caller(loaded),
@@ -244,18 +228,17 @@ class Session:
             calls=self.calls,
             sources=self.sources,
             numbers=self.numbers,
-            notify=notify,
+            notify=self._notice,
             beside=self.background_work.begin,
             spender=self._spender(loaded),
         )
 
     def _spender(self, loaded: LoadedContext) -> Spender:
         """Return the spender of this run, which shows its warnings in the conversation."""
+        return replace(loaded.spender, notify=partial(self._notice, "budget"))
 
-        def warn(text: str) -> None:
-            self.background_work.tell(self.facts.notice("budget", text))
-
-        return replace(loaded.spender, notify=warn)
+    def _notice(self, kind: str, text: str) -> None:
+        self.background_work.tell(self.facts.notice(kind, text))
 
     def _caller(self, loaded: LoadedContext) -> ToolCaller:
         return ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
@@ -293,7 +276,7 @@ class Session:
                 self.live.reasoning.append(text)
                 self.pump.wrote(self.live)
             case Notice():
-                self.background_work.tell(self.facts.notice(step.kind, step.text))
+                self._notice(step.kind, step.text)
                 # SHORTENED is our own cut. After a provider's refusal, `_note_call` queues the compaction.
                 self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
                 self._learn_window(step.window_tokens)
@@ -324,15 +307,16 @@ class Session:
         """Store a request. With the first one, also store what it consists of."""
         asked, self._asked = self._asked, None
         if asked is not None:
-            return self._record_first(asked, request)
+            return self._record_first(*asked, request)
         assert request is not None
         return store_in_background(self.live.lease, request)
 
-    async def _record_first(self, asked: _Asked, request: NewRequest | None) -> None:
+    async def _record_first(
+        self, context: AssembledContext, recalled: Recalled, request: NewRequest | None
+    ) -> None:
         """Store the first request together with what it consists of, after it was sent."""
-        turns, starts_anew = asked.recalled.turns, asked.recalled.starts_anew
-        facts = self.facts.asked(asked.context, asked.recalled.items)
-        rows = [*recalled_rows(self.live.lease.run_id, turns, starts_anew=starts_anew)]
+        facts = self.facts.asked(context, recalled.items)
+        rows = [*recalled_rows(self.live.lease.run_id, recalled.turns, starts_anew=recalled.starts_anew)]
         await self.background_work.record_first_request(request, facts, rows)
 
     def _summarise_what_was_cut(self) -> None:
@@ -352,13 +336,7 @@ class Session:
             self.background_work.begin(self._note_window(loaded.config, window_tokens))
 
     def _note_window(self, config: ModelConfig, tokens: int) -> Awaitable[object]:
-        return retry_on_outage(note_named_window)(
-            config=config,
-            conversation_id=UUID(self.prepared.conversation_id),
-            tokens=tokens,
-            named_by=str(self.live.lease.run_id),
-            now=clock.now(),
-        )
+        return note_window(self.live.lease, UUID(self.prepared.conversation_id), config, tokens)
 
     # --- the end -----------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ A failing hook is logged and reported, and never fails the run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
@@ -107,21 +107,17 @@ def has_no_start_hooks(loaded: LoadedContext) -> bool:
 
 
 async def start_turn(
-    loaded: LoadedContext, run: HookRun, *, reload: Reload, tell: Callable[[Sequence[Firing]], None]
-) -> LoadedContext:
-    """Run the hooks of a turn's start and return the context to continue with: compacted if a hook did so, with their
-    notes.
-
-    `reload` loads the context again after a compaction; `tell` gets the hooks that fired and what they did.
-    """
+    loaded: LoadedContext, run: HookRun, *, reload: Reload
+) -> tuple[LoadedContext, list[Firing]]:
+    """Run the hooks of a turn's start. Return the context to continue with, compacted if a hook did so and with their
+    notes, and the hooks that fired. `reload` loads the context again after a compaction."""
     waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
     # Copy the list: the turn adds its own notes, while `used` must name only the stored ones.
     turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
         await retry_on_outage(record_hooks)(conversation=loaded.conversation, fired=turn.fired, used=waiting)
-    tell(turn.told)
-    return turn.loaded.with_notes([_note_message(note) for note in turn.notes])
+    return turn.loaded.with_notes([_note_message(note) for note in turn.notes]), turn.told
 
 
 async def end_turn(run_id: UUID) -> None:

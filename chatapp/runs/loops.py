@@ -18,15 +18,10 @@ from chatapp.operations import clock
 from chatapp.operations.database.threads import OUTAGE_ERRORS, first_in_writer, in_database, in_writer
 from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
 from chatapp.realtime.hub import hub
-from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
-from chatapp.runs.actions.runs import (
-    checkpoint_answers,
-    extend_expired_lease_once,
-    renew_leases,
-    stops_requested,
-)
-from chatapp.runs.runner import cancel, interrupt_runs, is_answering, process, start, stop_here, tell_all
-from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
+from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED
+from chatapp.runs.actions.runs import checkpoint_answers, renew_leases, stops_requested
+from chatapp.runs.runner import cancel, end_dead_runs, interrupt_runs, process, start, stop_here, tell_all
+from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, orphaned_runs, unfinished_runs
 from chatapp.runs.streaming import CHECKPOINT_S, LiveAnswer
 
 log = logging.getLogger(__name__)
@@ -130,15 +125,7 @@ async def adopt_and_reap() -> None:
 
 async def _adopt_and_reap() -> None:
     now = clock.now()
-    for run_id, fence in await in_database(dead_runs)(now):
-        # An expired lease of this process means that the database was away, not that the holder is gone.
-        if is_answering(run_id):
-            continue
-        if not await in_database(extend_expired_lease_once)(run_id=run_id, fence=fence, now=now):
-            # Only if it is still expired: its holder may have renewed it since the list was read.
-            await in_database(interrupt_run)(
-                run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
-            )
+    await in_database(end_dead_runs)(now)
     for run_id in await in_database(orphaned_runs)(now):
         start(str(run_id))
     # Runs accepted before a restart or an outage are already that old; they must get a chance to be adopted first.

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import assert_never, cast
+from uuid import UUID
 
 from agents.background.summarise import SummaryResult
 from agents.chat_models.usage import count_request
@@ -180,14 +181,9 @@ class Planning:
 
     def _models(self, context: AssembledContext) -> LoopModels:
         """Return the models of planner, steps and answer. Raise ModelError."""
-        main, fast = self.loaded.rules, self.setup.fast_rules
-        temperature, spender = context.inputs.temperature, self.host.spender
-        return LoopModels(
-            main=ruled_model(self.loaded.config, main, temperature, spender),
-            fast=ruled_model(self.setup.fast, fast, temperature, spender),
-            own_prompt=context.inputs.system.text,
-            ports=PlanPorts(self._note, self._note_summary, self._tool_use),
-        )
+        main, fast = (self.loaded.config, self.loaded.rules), (self.setup.fast, self.setup.fast_rules)
+        ports = PlanPorts(self._note, self._note_summary, self._tool_use)
+        return plan_models(main, fast, context, self.host.spender, ports)
 
     async def _take(self, item: PlanItem) -> Message | None:
         match item:
@@ -260,16 +256,8 @@ class Planning:
     def _learn_window(self, window_tokens: int | None, who: str) -> None:
         rules = self.loaded.rules if who in RESERVED else self.setup.fast_rules
         if window_tokens and window_tokens < rules.budget.context_size:
-            note = retry_on_outage(note_named_window)
-            self.host.beside(
-                note(
-                    config=self._config_of(who),
-                    conversation_id=self.loaded.conversation.pk,
-                    tokens=window_tokens,
-                    named_by=str(self.host.lease.run_id),
-                    now=clock.now(),
-                )
-            )
+            conversation_id, config = self.loaded.conversation.pk, self._config_of(who)
+            self.host.beside(note_window(self.host.lease, conversation_id, config, window_tokens))
 
     def _note_call(self, step: CallFinished, who: str) -> None:
         call, config = self._calls.pop(who), self._config_of(who)
@@ -299,11 +287,33 @@ def _without_question(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.role != "system" and message.kind != "question")
 
 
-def ruled_model(
-    config: ModelConfig, rules: ContextRules, temperature: float | None, spender: Spender
-) -> BudgetedModel:
-    model = chat_model_for(config, spender)
-    return BudgetedModel(model, rules.policy, rules.budget, rules.calibration, temperature)
+def plan_models(
+    main: tuple[ModelConfig, ContextRules],
+    fast: tuple[ModelConfig, ContextRules],
+    context: AssembledContext,
+    spender: Spender,
+    ports: PlanPorts,
+) -> LoopModels:
+    """Return the models of planner and answer (`main`) and of the steps (`fast`). Raise ModelError."""
+
+    def ruled(config: ModelConfig, rules: ContextRules) -> BudgetedModel:
+        model = chat_model_for(config, spender)
+        return BudgetedModel(model, rules.policy, rules.budget, rules.calibration, context.inputs.temperature)
+
+    return LoopModels(
+        main=ruled(*main), fast=ruled(*fast), own_prompt=context.inputs.system.text, ports=ports
+    )
+
+
+def note_window(lease: Lease, conversation_id: UUID, config: ModelConfig, tokens: int) -> Awaitable[object]:
+    """Store the window size that a provider named when it refused a request of this run."""
+    return retry_on_outage(note_named_window)(
+        config=config,
+        conversation_id=conversation_id,
+        tokens=tokens,
+        named_by=str(lease.run_id),
+        now=clock.now(),
+    )
 
 
 def _said_by(who: str, text: str) -> str:

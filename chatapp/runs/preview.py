@@ -18,7 +18,7 @@ from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanDropped, PlanNotice, PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import Steps
 from agents.plan.steps import RESERVED, PlanStep
-from agents.plan.working import LoopModels, PlanPorts
+from agents.plan.working import PlanPorts
 from agents.ports import CallResult, ToolUse
 from agents.prompts import system_prompt
 from agents.requests.context import AssembledContext, ContextInputs
@@ -38,7 +38,7 @@ from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, fast_model_of
 from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.runs.call_timing import OpenCall
-from chatapp.runs.plans import ruled_model, rules_of_steps, with_findings
+from chatapp.runs.plans import plan_models, rules_of_steps, with_findings
 from memory.errors import ContextError, PolicyError
 from memory.tokens import text_message
 
@@ -160,13 +160,9 @@ class _Asking:
 
     async def _carry_out_plan(self) -> AssembledContext:
         """Carry out the plan and return the context with its findings; unchanged if the answer needs no plan."""
-        temperature = self.context.inputs.temperature
-        models = LoopModels(
-            main=ruled_model(self.config, self.rules, temperature, self.spender),
-            fast=ruled_model(self.fast, self.fast_rules, temperature, self.spender),
-            own_prompt=self.context.inputs.system.text,
-            ports=PlanPorts(self._note, self._note_summary, self._tool_use),
-        )
+        main, fast = (self.config, self.rules), (self.fast, self.fast_rules)
+        ports = PlanPorts(self._note, self._note_summary, self._tool_use)
+        models = plan_models(main, fast, self.context, self.spender, ports)
         request = PlanRequest(
             question=self.context.request.messages[-1],
             history=(),

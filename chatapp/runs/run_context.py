@@ -63,10 +63,9 @@ class PreparedRun:
 def describe_run(run_id: UUID) -> PreparedRun:
     """Load what a run needs to start. Raise Run.DoesNotExist if the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
-    conversation_id = str(run.conversation_id)
     # Read it first: the claim compares it to detect anything forgotten while the rest was read.
     forgotten_count = read_forgetting_count(run.conversation.forgetting_keys)
-    return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
+    return replace(_prepare(run), forgotten_count=forgotten_count)
 
 
 def describe_new(run: Run) -> tuple[str, str] | None:
@@ -83,11 +82,12 @@ def prepare_claimed(claimed: ClaimedRun) -> PreparedRun:
     Its question is new, so no earlier attempt has called a tool for it.
     """
     run = claimed.run
-    prepared = _prepare(run, str(run.conversation_id), is_new=True)
+    prepared = _prepare(run, is_new=True)
     return replace(prepared, forgotten_count=claimed.forgotten_count)
 
 
-def _prepare(run: Run, conversation_id: str, is_new: bool = False) -> PreparedRun:
+def _prepare(run: Run, is_new: bool = False) -> PreparedRun:
+    conversation_id = str(run.conversation_id)
     try:
         config = _config_of(run)
         loaded = _load(run, config)
@@ -110,7 +110,9 @@ def _load(run: Run, config: ModelConfig) -> LoadedContext:
         before = run.continues.position + 1 if run.continues else run.answer.position
         question = text_message("user", CONTINUE_PROMPT, kind="question")
     else:
-        question, before = _question_value(run), run.question.position
+        # Pinned, so that the question stays in the context whatever else is cut.
+        question = replace(message_value(run.question), kind="question", pinned=True)
+        before = run.question.position
     return _load_turn(run, config, question, before)
 
 
@@ -141,12 +143,6 @@ def _config_of(run: Run) -> ModelConfig:
     # Check for every answer: the models allowed for a group may have changed since this one was chosen.
     is_usable = run.model is not None and may_use(run.model, run.conversation.owner_id)
     return run.model if run.model and is_usable else model_of(run.conversation)
-
-
-def _question_value(run: Run) -> Message:
-    assert run.question is not None
-    # Pinned, so that the question stays in the context whatever else is cut.
-    return replace(message_value(run.question), kind="question", pinned=True)
 
 
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:

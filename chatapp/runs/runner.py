@@ -11,6 +11,7 @@ import contextvars
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
 from chatapp.operations import clock
@@ -25,7 +26,7 @@ from chatapp.operations.database.threads import (
     retry_on_outage,
 )
 from chatapp.operations.errors import LeaseLost, ReadForgotten
-from chatapp.operations.monitoring.telemetry import Span, cause, span
+from chatapp.operations.telemetry import Span, cause, span
 from chatapp.realtime.hub import Reader, hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun
@@ -36,10 +37,7 @@ from chatapp.runs.actions.endings import (
     interrupt_run,
     keep_late_text,
 )
-from chatapp.runs.actions.runs import (
-    Lease,
-    claim_run,
-)
+from chatapp.runs.actions.runs import Lease, claim_run, extend_expired_lease_once
 from chatapp.runs.answering import Session
 from chatapp.runs.models import Run
 from chatapp.runs.run_context import (
@@ -49,7 +47,7 @@ from chatapp.runs.run_context import (
     describe_run,
     prepare_claimed,
 )
-from chatapp.runs.selectors import answer_being_written
+from chatapp.runs.selectors import answer_being_written, dead_runs
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from memory.errors import ContextError
 
@@ -364,3 +362,13 @@ async def _end_turn(run_id: str) -> None:
 async def interrupt_runs(runs: list[tuple[UUID, int]], message: str) -> None:
     for run_id, fence in runs:
         await in_database(interrupt_run)(run_id=run_id, fence=fence, now=clock.now(), message=message)
+
+
+def end_dead_runs(now: datetime) -> None:
+    """End the runs whose process is gone."""
+    for run_id, fence in dead_runs(now):
+        # An expired lease of this process means that the database was away, not that the holder is gone.
+        if is_answering(run_id) or extend_expired_lease_once(run_id=run_id, fence=fence, now=now):
+            continue
+        # Only if it is still expired: its holder may have renewed it since the list was read.
+        interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED, only_expired=True)

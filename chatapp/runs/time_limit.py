@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 _limit: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
@@ -32,15 +32,17 @@ class TimeLimit:
         finally:
             _limit.reset(token)
 
-    def begin_wait(self) -> None:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
         self._waits += 1
         if self._waits == 1:
             self._stop_counting()
-
-    def end_wait(self) -> None:
-        self._waits -= 1
-        if self._waits == 0:
-            self._count_on()
+        try:
+            yield
+        finally:
+            self._waits -= 1
+            if self._waits == 0:
+                self._count_on()
 
     def _stop_counting(self) -> None:
         when = self._timeout.when() if self._timeout else None
@@ -54,15 +56,7 @@ class TimeLimit:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._left_s)
 
 
-@contextmanager
-def waiting_for_user() -> Iterator[None]:
+def waiting_for_user() -> AbstractContextManager[None]:
     """Exclude the time inside from the limit of the answer. Several calls may wait at once."""
     limit = _limit.get()
-    if limit is None:
-        yield
-        return
-    limit.begin_wait()
-    try:
-        yield
-    finally:
-        limit.end_wait()
+    return limit.paused() if limit else nullcontext()

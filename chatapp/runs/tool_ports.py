@@ -50,24 +50,6 @@ def notify_decision(run_id: UUID, call_id: str) -> None:
         waiting.set()
 
 
-class OffloadedResults:
-    """`agents.ports.ResultStore` of one conversation."""
-
-    def __init__(self, conversation_id: str) -> None:
-        self.conversation_id = conversation_id
-        self.offloads = offloader()
-
-    async def keep_text(self, part: ToolResultPart) -> str:
-        with _store_problems():
-            return await retry_on_outage(self.offloads.offload_tool_result)(self.conversation_id, part)
-
-    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
-        with _store_problems():
-            return await retry_on_outage(self.offloads.offload_image)(
-                self.conversation_id, image.data, tool_name
-            )
-
-
 @contextmanager
 def _store_problems() -> Iterator[None]:
     """Raise problems of the store as ToolFailure, because they affect one result, not the run."""
@@ -80,7 +62,7 @@ def _store_problems() -> Iterator[None]:
         raise ToolFailure("The store for large results is not responding.") from error
 
 
-class ToolPorts(OffloadedResults):
+class ToolPorts:
     """All ports of one run. `unrecorded` is the run's own list of model calls not stored yet.
 
     `has_all`: the first request already contains everything sent during the run. `plan_step`: the calls belong to this
@@ -96,11 +78,11 @@ class ToolPorts(OffloadedResults):
         has_all: bool = False,
         plan_step: str = "",
     ) -> None:
-        super().__init__(caller.conversation_id)
         self.lease = lease
         self.caller = caller
         self.unrecorded = unrecorded
         self.plan_step = plan_step
+        self.offloads = offloader()
         self._taken: set[UUID] = set()
         self._has_all = has_all
 
@@ -162,6 +144,18 @@ class ToolPorts(OffloadedResults):
         ]
         urls = await load_data_urls(UUID(self.caller.user_id), image_ids) if image_ids else {}
         return [with_data_urls(message, urls) for message in messages]
+
+    # --- ResultStore ---------------------------------------------------------------------------------
+
+    async def keep_text(self, part: ToolResultPart) -> str:
+        with _store_problems():
+            return await retry_on_outage(self.offloads.offload_tool_result)(self.caller.conversation_id, part)
+
+    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
+        with _store_problems():
+            return await retry_on_outage(self.offloads.offload_image)(
+                self.caller.conversation_id, image.data, tool_name
+            )
 
 
 class HookPorts(ToolPorts):

@@ -17,8 +17,8 @@ from chatapp.accounts.invitations.actions import create_invitation
 from chatapp.accounts.models import User
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
+from chatapp.operations.database import audit
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 from chatapp.providers.models import ModelConfig
 
 LOG = "/admin/chatapp/auditevent/"

@@ -23,8 +23,8 @@ from chatapp.features.feedback.models import AnswerFeedback
 from chatapp.features.prompts.models import Prompt
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
+from chatapp.operations.database.audit import record, record_change
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring.audit import record, record_change
 from chatapp.operations.translations import translate_sentence
 from chatapp.providers.models import ModelConfig, Usage
 from chatapp.runs.models import Run

@@ -30,7 +30,7 @@ def write_description(folder: Path) -> Path:
     from chatapp.operations.http.description import described
     from chatapp.urls import api
 
-    (folder / "openapi.json").write_bytes(described(api, "/api/v1").content)
+    (folder / "openapi.json").write_bytes(described(api, "/api/v1")[0])
     (folder / "spectral.yaml").write_text(CONFIG)
     return folder
 

@@ -15,7 +15,7 @@ from chatapp.operations.errors import LeaseLost
 from chatapp.realtime.event_log import read_after
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument
-from chatapp.runs import loops
+from chatapp.runs import loops, runner
 from chatapp.runs.actions.endings import interrupt_run
 from chatapp.runs.actions.runs import Lease, extend_expired_lease_once
 from chatapp.runs.answering import Session
@@ -68,7 +68,7 @@ async def test_a_run_whose_lease_came_from_a_clock_that_was_ahead_ends(
     """The process is gone, and the clock was set back since then: the lease would end in an hour."""
     async with running_service():
         _, sent = await begin_answer(alice_program, model_server)
-        monkeypatch.setattr(loops, "is_answering", lambda _: False)
+        monkeypatch.setattr(runner, "is_answering", lambda _: False)
         run = Run.objects.filter(pk=sent["run_id"])
         for _ in range(2):
             await in_database(run.update)(lease_expires_at=clock.now() + timedelta(hours=1))

@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from chatapp.operations import telemetry
 from chatapp.operations.database.threads import in_database, in_writer
 from chatapp.operations.http.request_metrics import measure_requests
-from chatapp.operations.monitoring import telemetry
 from chatapp.operations.workers import jobs
 from chatapp.operations.workers.celery_app import app
 from chatapp.providers.models import ModelConfig

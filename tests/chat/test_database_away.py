@@ -22,7 +22,7 @@ from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallUsage
 from chatapp.realtime.models import Event
-from chatapp.runs import background_work, loops
+from chatapp.runs import background_work, loops, runner
 from chatapp.runs.actions.requests import NewRequest
 from chatapp.runs.actions.runs import Lease, claim_run
 from chatapp.runs.actions.sending import NewMessage, send_message
@@ -133,7 +133,7 @@ async def test_a_run_that_waited_during_a_database_outage_is_not_given_up_afterw
     monkeypatch.setattr(process, "up_since", time.monotonic() - long_ago.total_seconds())
     # A draining process starts no run, so an adopted run stays queued.
     monkeypatch.setattr(process, "is_draining", True)
-    monkeypatch.setattr(loops, "dead_runs", break_and_read)
+    monkeypatch.setattr(runner, "dead_runs", break_and_read)
     with pytest.raises(OperationalError):
         await loops.adopt_and_reap()
     await loops.adopt_and_reap()

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from pytest_django.fixtures import Settings
 
@@ -15,6 +16,7 @@ from chatapp.accounts.models import User
 from chatapp.operations.errors import RateLimited
 from chatapp.realtime.consumer import ChatConsumer, FrameQuota
 from chatapp.realtime.hub import hub
+from tests.memory_store.rows import new_conversation
 from tests.servers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -90,6 +92,23 @@ async def test_an_address_has_one_message_limit_for_all_its_users(
         assert [answer["code"] for answer in answers] == ["not_found", "rate_limited"]
         for socket in sockets:
             await socket.disconnect()
+    finally:
+        await hub.stop()
+
+
+@pytest.mark.parametrize("kind", ["message.send", "message.inject"])
+async def test_a_socket_accepts_as_many_images_as_a_request(alice: User, kind: str) -> None:
+    conversation = await sync_to_async(new_conversation)(alice)
+    parts = [{"type": "image", "file_id": str(uuid4())} for _ in range(20)]
+    sent = {"type": kind, "client_id": "k", "conversation_id": str(conversation.pk), "content": parts}
+    await hub.start()
+    try:
+        socket = await Socket(alice).open()
+        # None of these files exists, but first of all they are counted.
+        answers = [await socket.tell(**sent, attachments=more) for more in ([], [str(uuid4())])]
+        assert [answer["code"] for answer in answers] == ["not_found", "invalid"]
+        assert answers[1]["message"] == "A message has at most 20 images."
+        await socket.disconnect()
     finally:
         await hub.stop()
 

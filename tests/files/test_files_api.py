@@ -10,12 +10,14 @@ from PIL import Image
 from pytest_django import Settings
 
 from chatapp.accounts.models import User
+from chatapp.conversations.message_values import parts_from_json
 from chatapp.conversations.models import Message
 from chatapp.files.actions import GONE
 from chatapp.files.models import Attachment
 from chatapp.operations import clock
 from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.models import Run
+from memory.tokens import estimate_parts
 from tests.memory_store.rows import new_conversation
 
 Clients = Callable[[User], Client]
@@ -104,8 +106,11 @@ def test_deleting_a_file_removes_the_message_parts_that_name_it(alice: User, api
         Run.objects.update(status="complete")
     for file_id in (both, alone):
         assert client.delete(f"/api/v1/files/{file_id}").status_code == 204
-    said = Message.objects.filter(role="user").order_by("position").values_list("parts", flat=True)
-    assert list(said) == [[{"type": "text", "text": "Look"}], [GONE]]
+    said = list(Message.objects.filter(role="user").order_by("position"))
+    assert [row.parts for row in said] == [[{"type": "text", "text": "Look"}], [GONE]]
+    assert [row.token_estimate for row in said] == [
+        estimate_parts(parts_from_json(row.parts)) for row in said
+    ]
     shown = client.get(f"/api/v1/conversations/{conversation.pk}/messages").content.decode()
     assert both not in shown
     assert alone not in shown

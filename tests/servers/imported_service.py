@@ -23,7 +23,6 @@ IMPORTED = (
     "chatapp.operations.serving.lifecycle",
     "chatapp.operations.storage.private_files",
     "chatapp.operations.database.schema_version",
-    "chatapp.operations.serving.authentication",
     "chatapp.operations.serving.embedded",
     "chatapp.operations.serving.file_streams",
     "chatapp.operations.serving.listener",

@@ -14,9 +14,9 @@ from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import hash_token, owners_of
 from chatapp.operations.configuration.changeable_settings import current
+from chatapp.operations.database import audit
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring import audit
 
 VALID_FOR = timedelta(days=7)
 EXPIRED_IS_SHOWN_FOR = timedelta(days=30)

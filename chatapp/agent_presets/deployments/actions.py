@@ -45,8 +45,8 @@ from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
 from chatapp.agent_presets.services import Choices, check_changes, check_preset
 from chatapp.operations import encryption
+from chatapp.operations.database.audit import record_change
 from chatapp.operations.errors import ServiceError
-from chatapp.operations.monitoring.audit import record_change
 from chatapp.providers.actions import key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
 from memory.errors import PolicyError

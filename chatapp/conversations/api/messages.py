@@ -38,12 +38,12 @@ from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
 from chatapp.runs import runner
-from chatapp.runs.actions.answering_again import receipt_of_run, regenerate_message, show_message
+from chatapp.runs.actions.answering_again import regenerate_message, show_message
 from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.edited_answers import edit_answer
 from chatapp.runs.actions.injected_messages import edit_queued
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
-from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
+from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_again, answer_with
 from chatapp.runs.api.contents import client_id_of, new_message
 from chatapp.runs.schemas import Answer
 from memory.bounds import MAX_ID_CHARS
@@ -105,7 +105,7 @@ async def send(
         runner.claim_for_request(),
         parent_id=message.parent,
     )
-    return await answer_with(request, receipt, wanted_mode(request, message.stream))
+    return await answer_with(request, receipt, message.stream)
 
 
 def _send(
@@ -169,7 +169,7 @@ async def edit(
         runner.claim_for_request(),
         replaces_id=message_id,
     )
-    return await answer_with(request, receipt, wanted_mode(request, change.stream))
+    return await answer_with(request, receipt, change.stream)
 
 
 def _edit_in_place(
@@ -178,7 +178,7 @@ def _edit_in_place(
     """Return the edited message if no run follows; None if the edit has to be sent."""
     message = accessible_message(user, conversation_id, message_id)
     # Outside `create_once`, which would record the rows of images as the result of the edit.
-    new = new_message(user, sent, None) if is_queued(message) else None
+    new = new_message(user, sent) if is_queued(message) else None
     body = sent.model_dump_json(exclude={"client_id", "stream"})
     row = create_once(
         asked_to_edit(user, message_id, client_id_of(sent, header_key), body),
@@ -232,25 +232,20 @@ def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
     return Status(204, None)
 
 
-async def _answer_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
-    receipt = await sync_to_async(receipt_of_run)(request.auth.user, made)
-    return await answer_with(request, receipt, wanted_mode(request, values["options"].stream))
-
-
 @router.post(
     "/conversations/{conversation_id}/messages/{message_id}/regenerate",
     auth=allow("chat"),
     response=ANSWERS,
     openapi_extra=DESCRIBED,
 )
-@creates(_answer_again)
+@creates(answer_again)
 async def regenerate(
     request: ApiRequest, conversation_id: str, message_id: str, options: RunOptions = RunOptions()
 ) -> HttpResponseBase:
     """Write another answer to the same question, in its own branch."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_regenerate)(request.auth.user, conversation_id, message_id, options)
-    return await answer_with(request, receipt, wanted_mode(request, options.stream))
+    return await answer_with(request, receipt, options.stream)
 
 
 def _regenerate(user: User, conversation_id: str, message_id: str, options: RunOptions) -> Receipt:

@@ -48,7 +48,6 @@ from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.database.access import lock_rows
 from chatapp.operations.database.forgetting_counts import raise_forgetting_counts, read_forgetting_count
-from chatapp.operations.database.journal import wake_to_truncate
 from chatapp.operations.errors import NotFound
 from chatapp.operations.workers import jobs
 from chatapp.realtime.hub import stop_runs_after_commit
@@ -68,7 +67,7 @@ FORMER = "former_revisions"
 def begin_forgetting(user_id: UUID) -> int:
     """Raise the forgetting counts of the user and of the shared memories the user adds to; return their sum before.
     Call it first in every transaction that forgets."""
-    wake_to_truncate()
+    jobs.wake_to_truncate()
     return raise_forgetting_counts([user_id, *scopes_of(user_id)])
 
 

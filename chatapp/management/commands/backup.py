@@ -7,9 +7,9 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from chatapp.files.bucket_copies import bucket_files
-from chatapp.management.counting import counted
 from chatapp.operations.backups.archive import BackupProblem
 from chatapp.operations.backups.services import make_backup
 
@@ -30,7 +30,8 @@ class Command(BaseCommand):
         except BackupProblem as problem:
             raise CommandError(str(problem)) from None
         self.stdout.write(
-            f"{file}: the database and {counted(made.file_count, 'file')}, {made.size_bytes:,} bytes."
+            f"{file}: the database and {made.file_count} file{pluralize(made.file_count)},"
+            f" {made.size_bytes:,} bytes."
         )
         if made.has_key:
             self.stdout.write("The secret key is in it: keep it as safe as a password.")

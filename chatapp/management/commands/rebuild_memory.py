@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import all_users, find_user
 from chatapp.long_term.files import rebuild_files
-from chatapp.management.counting import counted
 from chatapp.recall.actions.indexing import delete_shared_indexes, rebuild_index
 
 
@@ -27,9 +27,10 @@ class Command(BaseCommand):
             # Only for all users, because a shared index is rebuilt from all who contribute to it.
             delete_shared_indexes()
         for user in self._users(email):
-            files = counted(rebuild_files(user.pk), "file")
-            documents = counted(rebuild_index(user.pk), "document")
-            self.stdout.write(f"{user.email}: {files}, {documents} in the index.")
+            files, texts = rebuild_files(user.pk), rebuild_index(user.pk)
+            self.stdout.write(
+                f"{user.email}: {files} file{pluralize(files)}, {texts} document{pluralize(texts)} in the index."
+            )
 
     def _users(self, email: str) -> list[User]:
         if not email:

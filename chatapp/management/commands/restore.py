@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from chatapp.accounts.selectors import all_users
 from chatapp.files.bucket_copies import bucket_files
 from chatapp.long_term.files import rebuild_files
-from chatapp.management.counting import counted
 from chatapp.operations.backups.archive import BackupProblem
 from chatapp.operations.backups.services import restore_backup
 
@@ -34,6 +34,6 @@ class Command(BaseCommand):
         # A backup omits the daily files, because they are rendered from rows.
         days = sum(rebuild_files(user.pk) for user in users)
         self.stdout.write(
-            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {counted(len(users), 'account')},"
-            f" {counted(days, 'memory file')} rewritten. Start the service."
+            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {len(users)}"
+            f" account{pluralize(users)}, {days} memory file{pluralize(days)} rewritten. Start the service."
         )

@@ -64,17 +64,11 @@ class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
     """Shows an error if another write came between validating and saving a form. Error reports omit its fields."""
 
     @method_decorator(sensitive_post_parameters())
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, *args, **kwargs)
         except IntegrityError:  # nothing was stored; validating again finds the conflict
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, *args, **kwargs)
 
 
 RowT = TypeVar("RowT", bound=Model)
@@ -110,15 +104,9 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
         self.tell_check(request, row)
         return redirect(f"admin:{self._url_name('changelist')}")
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Test a saved row after its transaction, because a server may take a minute to respond."""
-        response = super().changeform_view(request, object_id, form_url, extra_context)
+        response = super().changeform_view(request, *args, **kwargs)
         row = getattr(request, "saved_row", None)
         if row is not None and response.status_code == HTTPStatus.FOUND and self.needs_check(request):
             self.tell_check(request, row)

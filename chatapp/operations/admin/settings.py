@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -149,21 +148,15 @@ def _raw(name: str, entered: str) -> str:
     return "" if name == MAIL and entered.lower() == NO_MAIL else entered
 
 
-@dataclass(frozen=True, slots=True)
-class OtherSetting:
-    name: str
-    value: str
-    source: str
-
-
-def _shown(value: str) -> str:
-    return translate_sentence(environment.without_password(value))
-
-
-def other_settings() -> list[OtherSetting]:
+def other_settings() -> list[ShownSetting]:
     """Return the settings that need a restart to change, sorted by name."""
     return [
-        OtherSetting(name, _shown(value), translate_sentence(environment.source_of(name) or "the default"))
+        ShownSetting(
+            name,
+            translate_sentence(environment.without_password(value)),
+            translate_sentence(environment.source_of(name) or "the default"),
+            is_fixed=True,
+        )
         for name, value in sorted(environment.shown.items())
         if name not in settings.CHANGEABLE and name != "ENV_FILE"
     ]

@@ -26,7 +26,7 @@ from django.views.decorators.cache import never_cache
 from chatapp.operations import clock
 from chatapp.operations.admin.home import read_overview
 from chatapp.operations.admin.settings import SettingsForm, other_settings
-from chatapp.operations.monitoring.audit import record_change
+from chatapp.operations.database.audit import record_change
 from chatapp.operations.monitoring.doctor import examine
 
 View = Callable[..., HttpResponseBase]
@@ -89,8 +89,6 @@ class PalimpsestAdminSite(AdminSite):
     site_header = "Palimpsest"
     site_title = "Palimpsest"
     index_title = _("Administration")
-    site_url = "/"
-    enable_nav_sidebar = True
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
         """Register the models with audited changes and restricted filters."""

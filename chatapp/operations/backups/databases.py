@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from django.apps import apps
-from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
@@ -27,18 +27,6 @@ SQLITE_NAME = "palimpsest.sqlite3"
 PART_BYTES = 8 * 2**20
 # A process of the service that still runs holds locks. Fail instead of waiting for it.
 LOCK_TIMEOUT = "5s"
-
-
-class Snapshot(Protocol):
-    """The database at one moment. Its schema may be older or newer than this program, as rows are copied unchanged."""
-
-    @property
-    def migrations(self) -> list[tuple[str, str]]: ...
-
-    @property
-    def tables(self) -> dict[str, list[str]]: ...
-
-    def write(self, archive: ArchiveWriter) -> None: ...
 
 
 @contextmanager
@@ -138,6 +126,10 @@ class PostgresSnapshot:
                     waiting.clear()
         if waiting:
             yield bytes(waiting)
+
+
+Snapshot = SqliteSnapshot | PostgresSnapshot
+"""The database at one moment. Its schema may be older or newer than this program, as rows are copied unchanged."""
 
 
 def _our_tables(cursor: Any) -> list[str]:
@@ -271,7 +263,7 @@ def restore_database(folder: Path, manifest: Manifest) -> None:
             _restore_sqlite(folder / DATABASE)
         else:
             _restore_postgres(folder / DATABASE, manifest)
-    except (OperationalError, IntegrityError, DatabaseError) as error:
+    except DatabaseError as error:
         raise BackupProblem(
             "The database could not be restored; stop all processes of the service and try again."
             f" ({str(error).strip()})"

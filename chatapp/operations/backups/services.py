@@ -32,7 +32,8 @@ from chatapp.operations.backups.databases import (
     open_snapshot,
     restore_database,
 )
-from chatapp.operations.serving.embedded import FolderInUse, lock_folder
+from chatapp.operations.serving.embedded import lock_folder
+from chatapp.operations.serving.listener import CannotServe
 
 KEY = "secret_key"
 OFFLOADS = "offloads"
@@ -164,7 +165,7 @@ def _sole_process() -> Iterator[None]:
     """Keep the service from starting on this folder meanwhile. Raise BackupProblem if it runs."""
     try:
         lock = lock_folder(_data_folder())
-    except FolderInUse as error:
+    except CannotServe as error:
         raise BackupProblem(str(error)) from None
     with lock:
         yield

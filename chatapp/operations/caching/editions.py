@@ -55,26 +55,17 @@ class Edition(NamedTuple):
     of_user: str = ""
 
 
-_kept: dict[str, tuple[str, Any]] = {}
-_kept_of_users = LruCache[tuple[UUID, str], tuple[str, Any]](8 * USERS_KEPT)
+_kept = LruCache[tuple[UUID | None, str], tuple[str, Any]](8 * USERS_KEPT)
 _thread = threading.local()
 
 
 def cached(name: str, load: Callable[[], T]) -> T:
     """Return what `load` reads from the watched tables, cached until they change. Do not modify the value."""
-    token = _known_edition()
-    if token is None:
-        return load()
-    found = _kept.get(name)
-    if found is None or found[0] != token:
-        # If two threads load it at once, both values belong to this edition.
-        found = _kept[name] = (token, load())
-    value: T = found[1]
-    return value
+    return cached_for_user(None, name, load)
 
 
-def cached_for_user(user_id: UUID, name: str, load: Callable[[], T]) -> T:
-    """Return what `load` reads for one user from the watched tables, cached until they change."""
+def cached_for_user(user_id: UUID | None, name: str, load: Callable[[], T]) -> T:
+    """Return what `load` reads for one user from the watched tables, cached until they change. None: for everybody."""
     token = _known_edition()
     return load() if token is None else _keep_for(user_id, name, token, load)
 
@@ -84,10 +75,11 @@ def cached_from_user_tables(user_id: UUID, name: str, load: Callable[[], T]) -> 
     return _keep_for(user_id, name, edition_of_user(user_id), load)
 
 
-def _keep_for(user_id: UUID, name: str, token: str, load: Callable[[], T]) -> T:
-    found = _kept_of_users.get((user_id, name))
+def _keep_for(user_id: UUID | None, name: str, token: str, load: Callable[[], T]) -> T:
+    found = _kept.get((user_id, name))
     if found is None or found[0] != token:
-        found = _kept_of_users.put((user_id, name), (token, load()))
+        # If two threads load it at once, both values belong to this edition.
+        found = _kept.put((user_id, name), (token, load()))
     value: T = found[1]
     return value
 

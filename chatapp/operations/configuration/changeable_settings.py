@@ -21,10 +21,10 @@ from chatapp.operations import clock
 from chatapp.operations.caching.editions import cached
 from chatapp.operations.configuration.environment import HIDDEN, read_as, source_of, text
 from chatapp.operations.configuration.mail_settings import Mail
+from chatapp.operations.database.audit import record_change
 from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.operations.models import StoredSetting
-from chatapp.operations.monitoring.audit import record_change
 
 log = logging.getLogger(__name__)
 

@@ -289,36 +289,20 @@ def without_password(raw: str) -> str:
     return f"{'…@' if at else ''}{rest.partition('?')[0][:MAX_SHOWN_CHARS]}"
 
 
-def json_object(name: str, check: Callable[[Any], object]) -> dict[str, Any]:
-    """Return a JSON object. `check` raises ValueError for an invalid one."""
-    value = _json(name, {}, check, lambda given: isinstance(given, dict))
-    assert isinstance(value, dict)
-    return value
-
-
-def json_objects(name: str, check: Callable[[Any], object]) -> list[dict[str, Any]]:
-    """Return a list of JSON objects. `check` raises ValueError for an invalid list."""
-    value = _json(
-        name,
-        [],
-        check,
-        lambda given: isinstance(given, list) and all(isinstance(item, dict) for item in given),
-    )
-    assert isinstance(value, list)
-    return value
-
-
-def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callable[[Any], bool]) -> Any:
+def json_value(name: str, empty: T, check: Callable[[Any], object]) -> T:
+    """Return a JSON object if `empty` is one, else a list of objects. `check` raises ValueError for invalid ones."""
     raw = text(name)
     if not raw:
         return empty
     try:
-        value = json.loads(raw)
+        value: T = json.loads(raw)
     except (ValueError, RecursionError) as error:
         refuse(name, f"is not valid JSON: {error}")
         return empty
-    if not is_kind(value):
-        kind = "list of objects" if isinstance(empty, list) else 'object, like {"keep_recent": 20}'
+    is_list = isinstance(empty, list)
+    objects: object = value if is_list else [value]
+    if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+        kind = "list of objects" if is_list else 'object, like {"keep_recent": 20}'
         refuse(name, f"must be a JSON {kind}.")
         return empty
     try:

@@ -6,8 +6,6 @@ import time
 
 from django.db import connection
 
-from chatapp.operations.workers import jobs
-
 ATTEMPTS = 10
 BUSY_MS = 200
 PAUSE_S = 0.25
@@ -29,12 +27,6 @@ def truncate_journal() -> bool:
         [[is_busy, *_]] = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
     return not is_busy
-
-
-def wake_to_truncate() -> None:
-    """Truncate the journal in a worker after the current transaction commits. Do nothing without SQLite."""
-    if connection.vendor == "sqlite":
-        jobs.wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
 
 
 def truncate_patiently() -> None:

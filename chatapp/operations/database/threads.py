@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
 
-from chatapp.operations.monitoring.telemetry import keep_span
+from chatapp.operations.telemetry import keep_span
 
 P = ParamSpec("P")
 R = TypeVar("R")

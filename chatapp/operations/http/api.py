@@ -86,22 +86,13 @@ def refuse_unknown_parameters(run: Run, *, unused: frozenset[str] = frozenset())
     return answer
 
 
-def docs(request: HttpRequest, api: NinjaAPI) -> HttpResponse:
-    """Return Swagger UI, from our own static files."""
-    return openapi_view(request, api)
-
-
 Wrap = Callable[[HttpResponseBase], HttpResponseBase]
 
 
-def _unchanged(response: HttpResponseBase) -> HttpResponseBase:
-    return response
-
-
 def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponse:
-    found = described(api, prefix)
-    response = HttpResponse(found.content, content_type="application/json")
-    response["ETag"] = found.etag
+    content, etag = described(api, prefix)
+    response = HttpResponse(content, content_type="application/json")
+    response["ETag"] = etag
     response["Cache-Control"] = "private, no-cache"  # cached, and revalidated with the ETag
     return response
 
@@ -158,7 +149,9 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield chunk
 
 
-def json_patterns(api: NinjaAPI, prefix: str, wrap: Wrap = _unchanged) -> list[URLPattern | URLResolver]:
+def json_patterns(
+    api: NinjaAPI, prefix: str, wrap: Wrap = lambda response: response
+) -> list[URLPattern | URLResolver]:
     """Return the URL patterns of an API below a prefix. Each response goes through `wrap`."""
     patterns, app_name, namespace = api.urls
     return [
@@ -179,7 +172,10 @@ def api_urlpatterns(api: NinjaAPI) -> list[URLPattern | URLResolver]:
         *json_patterns(api, "api/v1"),
         path(
             "api/",
-            include(([path("docs", partial(docs, api=api), name="docs")], api.urls[1]), namespace="api-docs"),
+            include(
+                ([path("docs", partial(openapi_view, api=api), name="docs")], api.urls[1]),
+                namespace="api-docs",
+            ),
         ),
         re_path(r"^api(?:/.*)?$", csrf_exempt(nothing_here)),
     ]

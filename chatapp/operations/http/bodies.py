@@ -26,7 +26,7 @@ from ninja.params.models import ParamModel
 from ninja.parser import Parser
 
 from chatapp.operations.database.text import normalize_text
-from chatapp.operations.errors import InvalidInput, ServiceError
+from chatapp.operations.errors import InvalidInput, Malformed, ServiceError
 from memory.bounds import MAX_JSON_DEPTH
 
 TEXT_BODIES = {
@@ -44,15 +44,10 @@ MAX_FIELDS = 20
 _SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 
-class MalformedBody(ServiceError):
-    code = "malformed"
-    status = 400
-
-
 class BodyParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
         """Return the body, or an instance of its schema if it was already validated, which ninja accepts unchanged.
-        Raise MalformedBody, or ValidationError if that validation failed."""
+        Raise Malformed, or ValidationError if that validation failed."""
         checked = getattr(request, "checked_body", None)
         if isinstance(checked, ValidationError):
             raise checked
@@ -65,11 +60,11 @@ def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
 
 
 def parse_text(field: str, raw: bytes) -> Any:
-    """Return {field: text}. Raise MalformedBody."""
+    """Return {field: text}. Raise Malformed."""
     try:
         return _normalized({field: raw.decode("utf-8")})
     except UnicodeDecodeError:
-        raise MalformedBody("The body is not UTF-8 text.") from None
+        raise Malformed("The body is not UTF-8 text.") from None
 
 
 def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -> Any:
@@ -82,17 +77,17 @@ def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -
 
 
 def parse_json(raw: bytes) -> Any:
-    """Return the value, with all its strings storable. Raise MalformedBody."""
+    """Return the value, with all its strings storable. Raise Malformed."""
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
         _check_depth(value, raw)
         return _normalized(value) if _SUSPICIOUS.search(raw) else value
     except RecursionError:
-        raise MalformedBody("The body is not valid JSON: lists and objects are nested too deeply.") from None
+        raise Malformed("The body is not valid JSON: lists and objects are nested too deeply.") from None
     except ValueError as error:
         # Python's message about long numbers is for programmers.
         told = "a number has too many digits" if "set_int_max_str_digits" in str(error) else error
-        raise MalformedBody(f"The body is not valid JSON: {told}") from None
+        raise Malformed(f"The body is not valid JSON: {told}") from None
 
 
 def _check_depth(value: Any, raw: bytes) -> None:
@@ -193,7 +188,7 @@ def refuse_unknown_fields(run: Run) -> Run:
 
 
 def _check_fields(request: HttpRequest, known: frozenset[str]) -> None:
-    """Raise InvalidInput for a field that is unknown or sent twice, and MalformedBody for an invalid body."""
+    """Raise InvalidInput for a field that is unknown or sent twice, and Malformed for an invalid body."""
     if (request.content_type or "").startswith("multipart/"):
         sent = [*request.POST, *(name for name, files in request.FILES.lists() for _ in files)]
     else:

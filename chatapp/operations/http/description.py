@@ -6,13 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
 from ninja import NinjaAPI
+from ninja.operation import Operation
 from ninja.security import HttpBearer
 from pydantic import TypeAdapter
 
@@ -186,13 +186,14 @@ def describe(api: NinjaAPI, prefix: str) -> Json:
     }
     schema["servers"] = [{"url": settings.PUBLIC_URL or "/"}]
     schema["components"]["schemas"] |= _event_schemas()
-    scopes, creating = _scopes_of(api), set(_creating(api))
+    declared = dict(_operations(api))
     used = set()
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             short = path.removeprefix(prefix)
-            _complete(operation, operation_name(method, short), scopes.get((method, short), []))
-            if (method, short) in creating:
+            ours = declared[method, short]
+            _complete(operation, operation_name(method, short), _scopes_of(ours))
+            if hasattr(ours.view_func, "creation"):  # declared with `creates`
                 operation["parameters"] = [*operation.get("parameters", ()), IDEMPOTENCY_KEY]
             used |= set(operation.get("tags", ()))
     schema["tags"] = [{"name": name, "description": text} for name, text in TAGS.items() if name in used]
@@ -202,25 +203,18 @@ def describe(api: NinjaAPI, prefix: str) -> Json:
     return complete
 
 
-def _scopes_of(api: NinjaAPI) -> dict[tuple[str, str], list[str]]:
-    """Return the scopes by method and path. A token needs one of them."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _operations(api: NinjaAPI) -> Iterator[tuple[tuple[str, str], Operation]]:
+    """Yield ((method, path), operation) for each method of each operation."""
     for _, router in api._routers:
         for path, view in router.path_operations.items():
             for operation in view.operations:
-                guards = [guard for guard in operation.auth_callbacks if isinstance(guard, HttpBearer)]
-                names = sorted({name for guard in guards for name in getattr(guard, "scopes", ())})
-                found |= {(method.lower(), path): names for method in operation.methods}
-    return found
+                yield from (((method.lower(), path), operation) for method in operation.methods)
 
 
-def _creating(api: NinjaAPI) -> Iterator[tuple[str, str]]:
-    """Yield (method, path) of each operation that is declared with `creates`."""
-    for _, router in api._routers:
-        for path, view in router.path_operations.items():
-            for operation in view.operations:
-                if hasattr(operation.view_func, "creation"):
-                    yield from ((method.lower(), path) for method in operation.methods)
+def _scopes_of(operation: Operation) -> list[str]:
+    """Return the scopes of which a token needs one."""
+    guards = [guard for guard in operation.auth_callbacks if isinstance(guard, HttpBearer)]
+    return sorted({name for guard in guards for name in getattr(guard, "scopes", ())})
 
 
 def _complete(operation: Json, name: str, scopes: list[str]) -> None:
@@ -293,16 +287,8 @@ def _drop_unused(schema: Json) -> None:
             del schemas[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The description as JSON, and its ETag."""
-
-    content: bytes
-    etag: str
-
-
 @cache
-def described(api: NinjaAPI, prefix: str) -> Described:
-    """Return the description of an API, cached because building it takes a second."""
+def described(api: NinjaAPI, prefix: str) -> tuple[bytes, str]:
+    """Return the description of an API as JSON and its ETag, cached because building it takes a second."""
     content = json.dumps(describe(api, prefix), ensure_ascii=False, separators=(",", ":")).encode()
-    return Described(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'

@@ -21,7 +21,16 @@ from chatapp.operations.database.outages import (
     is_disk_full,
     is_outage,
 )
-from chatapp.operations.errors import DeletedConcurrently, DiskFull, Failed, RateLimited, ServiceError
+from chatapp.operations.errors import (
+    DeletedConcurrently,
+    DiskFull,
+    Failed,
+    Malformed,
+    RateLimited,
+    ServiceError,
+    TooLarge,
+    Unauthorized,
+)
 from chatapp.operations.http.bodies import body_of
 
 log = logging.getLogger(__name__)
@@ -50,13 +59,6 @@ def service_error(request: HttpRequest, error: ServiceError) -> HttpResponse:
         response["Retry-After"] = str(error.retry_after_s)
     if error.status == 401:
         response["WWW-Authenticate"] = "Bearer"
-    return response
-
-
-def anonymous(request: HttpRequest, error: Any) -> HttpResponse:
-    sentence = "Sign in, or send an API token as `Authorization: Bearer <token>`."
-    response = error_response(401, "unauthorized", sentence)
-    response["WWW-Authenticate"] = "Bearer"
     return response
 
 
@@ -127,18 +129,6 @@ def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     return error_response(error.status_code, codes.get(error.status_code, "error"), f"{error}.")
 
 
-def body_too_large(request: HttpRequest, error: Any) -> HttpResponse:
-    return error_response(413, "too_large", "The request is larger than this service accepts.")
-
-
-def form_not_understood(request: HttpRequest, error: Any) -> HttpResponse:
-    return error_response(400, "malformed", "The form in the body is not valid.")
-
-
-def body_cut(request: HttpRequest, error: Any) -> HttpResponse:
-    return error_response(400, "malformed", "The request ended before it was complete.")
-
-
 def nothing_here(request: HttpRequest, error: Any = None) -> HttpResponse:
     return error_response(404, "not_found", NOTHING_HERE)
 
@@ -178,16 +168,27 @@ def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     return service_error(request, Failed())
 
 
+Handler = Callable[[HttpRequest, Any], HttpResponse]
+
+
+def _always(error: ServiceError) -> Handler:
+    return lambda request, _: service_error(request, error)
+
+
+_BAD_FORM = _always(Malformed("The form in the body is not valid."))
 # Ninja chooses the handler of the nearest class, regardless of order.
-HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]]] = [
+HANDLERS: list[tuple[type[Exception], Handler]] = [
     (ServiceError, service_error),
-    (AuthenticationError, anonymous),
+    (
+        AuthenticationError,
+        _always(Unauthorized("Sign in, or send an API token as `Authorization: Bearer <token>`.")),
+    ),
     (ValidationError, invalid_input),
     (HttpError, http_error),
-    (RequestDataTooBig, body_too_large),
-    (UnreadablePostError, body_cut),
-    (MultiPartParserError, form_not_understood),
-    (SuspiciousOperation, form_not_understood),
+    (RequestDataTooBig, _always(TooLarge("The request is larger than this service accepts."))),
+    (UnreadablePostError, _always(Malformed("The request ended before it was complete."))),
+    (MultiPartParserError, _BAD_FORM),
+    (SuspiciousOperation, _BAD_FORM),
     (Http404, nothing_here),
     (OperationalError, database_away),
     (InterfaceError, database_away),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 import re
@@ -83,12 +82,8 @@ class NodeModulesFinder(BaseFinder):
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        name = path.removeprefix(f"{NPM_PREFIX}/").replace(os.sep, "/")
-        is_served = name != path and ".." not in name.split("/") and is_allowed(name)
-        found = [str(self.root / name)] if is_served and (self.root / name).is_file() else []
-        if find_all:
-            return found
-        return found[0] if found else None
+        found = [str(self.root / name) for name, _ in self.list(None) if f"{NPM_PREFIX}/{name}" == path]
+        return found if find_all else next(iter(found), None)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
         for pattern in NPM_FILES:
@@ -113,13 +108,6 @@ class BundleFinder(BaseFinder):
         storage.prefix = "bundle"  # type: ignore[attr-defined]  # collectstatic reads it
         for file in sorted(Path(self.made.name).rglob("*.*")):
             yield file.relative_to(self.made.name).as_posix(), storage
-
-
-def is_allowed(name: str) -> bool:
-    """Return whether the file is served. `*` does not match a slash, as in `list`."""
-    return any(
-        fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in NPM_FILES
-    )
 
 
 class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped

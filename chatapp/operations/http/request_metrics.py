@@ -8,8 +8,7 @@ from typing import Any
 from prometheus_client import Counter, Histogram
 from structlog.contextvars import get_contextvars
 
-from chatapp.operations.monitoring.logs import REQUEST_ID
-from chatapp.operations.monitoring.telemetry import span
+from chatapp.operations.telemetry import REQUEST_ID, span
 
 KINDS = {
     "api": "api",

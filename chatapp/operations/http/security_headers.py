@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self'; img-src 'self' data: blob:; "
@@ -39,33 +36,18 @@ TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify s
 # jQuery in the admin and Swagger in the API page write HTML strings. Neither shows output of a model.
 PAGES_WITHOUT_TRUSTED_TYPES = frozenset({"admin", "ninja"})
 
-Response = HttpResponseBase
-GetResponse = Callable[[HttpRequest], Any]
 
-
-@sync_and_async_middleware
-def content_security_policy(get_response: GetResponse) -> Callable[[HttpRequest], Any]:
-    if iscoroutinefunction(get_response):
-
-        async def answer_async(request: HttpRequest) -> Response:
-            give_nonce(request)
-            awaited: Awaitable[Response] = get_response(request)
-            return with_policy(request, await awaited)
-
-        return answer_async
-
-    def answer(request: HttpRequest) -> Response:
-        give_nonce(request)
+def content_security_policy(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        request.csp_nonce = secrets.token_urlsafe(16)  # type: ignore[attr-defined]
         return with_policy(request, get_response(request))
 
     return answer
 
 
-def give_nonce(request: HttpRequest) -> None:
-    request.csp_nonce = secrets.token_urlsafe(16)  # type: ignore[attr-defined]
-
-
-def with_policy(request: HttpRequest, response: Response) -> Response:
+def with_policy(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Add the headers that the view has not set, and return the response."""
     match = request.resolver_match
     is_exempt = match is not None and bool(PAGES_WITHOUT_TRUSTED_TYPES & set(match.app_names))

@@ -60,24 +60,10 @@ async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
     return None
 
 
-async def _check_database() -> None:
-    """Read a table, so that a database without tables is not ready."""
-    await in_database(has_admin)()
-
-
 async def _check_layer() -> None:
     layer = get_channel_layer()
     if layer is not None:
         await layer.group_send("readiness", {"type": "nobody.listens"})
-
-
-async def _check_broker() -> None:
-    # Not in the thread that all checks of a request would share, where a check that hangs would block the others.
-    await sync_to_async(_connect_to_broker, thread_sensitive=False)()
-
-
-async def _check_storage() -> None:
-    await sync_to_async(_write_probe, thread_sensitive=False)()
 
 
 def _write_probe() -> None:
@@ -105,10 +91,11 @@ async def _check_living(kind: Kind) -> None:
 
 
 NEEDED: dict[str, Callable[[], Awaitable[Any]]] = {
-    "database": _check_database,
-    "storage": _check_storage,
+    "database": in_database(has_admin),  # reads a table, so that a database without tables is not ready
+    # Not in the thread that all checks of a request would share, where a check that hangs would block the others.
+    "storage": sync_to_async(_write_probe, thread_sensitive=False),
     "layer": _check_layer,
-    "broker": _check_broker,
+    "broker": sync_to_async(_connect_to_broker, thread_sensitive=False),
 }
 
 

@@ -7,7 +7,6 @@ import re
 import secrets
 import time
 from collections.abc import MutableMapping
-from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import structlog
@@ -15,17 +14,14 @@ from structlog.stdlib import ProcessorFormatter
 from structlog.types import Processor
 
 from chatapp.operations.database.outages import is_outage
+from chatapp.operations.telemetry import REQUEST_ID, client_address
 
-REQUEST_ID = "request_id"
 REQUEST_ID_HEADER = b"x-request-id"
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 OUTAGE_LINE_S = 30.0
 _LINKS = re.compile(
     r"(/setup/|/password/reset/key/|/confirm-email/|/s/|/shared/|[?&](?:invitation|code|state)=)[^\s/&'\"]+"
 )
-
-client_address: ContextVar[str] = ContextVar("client_address", default="")
-"""The client of the current request or socket, for the audit log. Empty in commands and tasks."""
 
 
 def build_formatter(is_json: bool) -> ProcessorFormatter:

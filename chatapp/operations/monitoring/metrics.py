@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -55,10 +55,6 @@ def count_facts(sender: Any, *, payloads: list[dict[str, Any]], **_: Any) -> Non
 facts_committed.connect(count_facts, dispatch_uid="metrics.count_facts")
 
 
-def _count_message(payload: Mapping[str, Any]) -> None:
-    messages_created.inc()
-
-
 def _count_start(payload: Mapping[str, Any]) -> None:
     _starts[payload["run_id"]] = datetime.fromisoformat(payload["at"])
     if len(_starts) > MAX_REMEMBERED_STARTS:
@@ -82,15 +78,11 @@ def _count_usage(payload: Mapping[str, Any]) -> None:
         tokens_used.labels(payload["purpose"], kind).inc(payload[f"{kind}_tokens"])
 
 
-def _count_compaction(payload: Mapping[str, Any]) -> None:
-    compactions.labels(payload["state"]).inc()
-
-
-_COUNTED = {
-    "message.created": _count_message,
+_COUNTED: dict[str, Callable[[Mapping[str, Any]], None]] = {
+    "message.created": lambda _: messages_created.inc(),
     "run.started": _count_start,
     "run.finished": _count_end,
     "run.notice": _count_notice,
     "usage": _count_usage,
-    "compact": _count_compaction,
+    "compact": lambda payload: compactions.labels(payload["state"]).inc(),
 }

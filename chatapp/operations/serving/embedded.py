@@ -11,6 +11,7 @@ from typing import IO, Any
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
 
+from chatapp.operations.serving.listener import CannotServe
 from chatapp.operations.workers.beat import SteadyScheduler
 from chatapp.operations.workers.celery_app import app
 from chatapp.operations.workers.process_reports import threads
@@ -20,12 +21,8 @@ CONCURRENCY = 2
 STOP_TIMEOUT_S = 3.0
 
 
-class FolderInUse(Exception):
-    pass
-
-
 def lock_folder(folder: Path) -> IO[str]:
-    """Lock the folder, and return the lock file. The lock lasts while it is open. Raise FolderInUse."""
+    """Lock the folder, and return the lock file. The lock lasts while it is open. Raise CannotServe."""
     # "a+", because opening the file must not erase the id of the holder.
     file = (folder / LOCK_NAME).open("a+")
     try:
@@ -34,7 +31,7 @@ def lock_folder(folder: Path) -> IO[str]:
     except OSError:
         file.seek(0)
         holder = file.read().strip() or "unknown"
-        raise FolderInUse(
+        raise CannotServe(
             f"The data folder {folder} is already served by process {holder}: "
             "stop that one, or set DATA_DIR to another folder."
         ) from None

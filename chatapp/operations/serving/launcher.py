@@ -17,6 +17,7 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection
 
 from chatapp.accounts.actions import ensure_setup_link
+from chatapp.accounts.socket_auth import find_user_id
 from chatapp.operations.database.schema_version import (
     NEWER,
     OLDER,
@@ -27,13 +28,12 @@ from chatapp.operations.database.schema_version import (
 from chatapp.operations.database.threads import in_database
 from chatapp.operations.serving import lifecycle
 from chatapp.operations.serving.asgi import application
-from chatapp.operations.serving.authentication import find_user_id
-from chatapp.operations.serving.collector import exempt_loaded_code
-from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
+from chatapp.operations.serving.embedded import EmbeddedWorker, lock_folder
 from chatapp.operations.serving.listener import CannotServe, browser_address, open_listener
 from chatapp.operations.serving.server import Server
 from chatapp.operations.serving.server_limits import Limits
 from chatapp.operations.storage.private_files import close_exposed, stored_paths
+from chatapp.operations.workers.collector import exempt_loaded_code
 from chatapp.runs import loops
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class WebProcess:
         """Check everything that can fail before anything runs. Raise CannotServe."""
         self.listener = open_listener(host, port)
         # Before the schema, so that two processes that start at once do not both migrate.
-        self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
+        self.lock: IO[str] | None = lock_folder(settings.DATA_DIR) if settings.EMBEDDED else None
         close_exposed(stored_paths())
         prepare_schema(migrates)
         self.address = browser_address(self.listener)
@@ -122,13 +122,6 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def hold_lock() -> IO[str]:
-    try:
-        return lock_folder(settings.DATA_DIR)
-    except FolderInUse as error:
-        raise CannotServe(str(error)) from None
 
 
 def prepare_schema(migrates: bool) -> None:

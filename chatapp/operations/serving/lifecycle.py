@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from chatapp.operations import telemetry
 from chatapp.operations.database.threads import in_database
-from chatapp.operations.monitoring import telemetry
 from chatapp.providers.actions import ensure_first_model
 from chatapp.providers.detection import detect_in_background
 from chatapp.realtime.hub import hub

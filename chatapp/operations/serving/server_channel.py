@@ -7,7 +7,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from chatapp.operations.errors import RateLimited, ServiceError, Unauthorized
+from chatapp.operations.errors import Malformed, RateLimited, ServiceError, Unauthorized
 from chatapp.operations.serving.without_tls import HTTPChannel, twisted_reactor
 
 LINGER_S = 5.0
@@ -45,10 +45,6 @@ ONCE = frozenset(
 """Headers that may occur only once, or a proxy may have read the other one. Headers with lists may be repeated."""
 reactor: Any = twisted_reactor
 UntypedChannel: Any = HTTPChannel  # Twisted annotates a part of it only
-
-
-class BadRequest(ServiceError):
-    code = "malformed"
 
 
 class RequestTimeout(ServiceError):
@@ -174,7 +170,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         """Respond to what Twisted cannot parse, as the API does. Twisted has no public method for this."""
-        self.refuse(BadRequest("This is not a well-formed HTTP request."))
+        self.refuse(Malformed("This is not a well-formed HTTP request."))
 
     def refuse(self, error: ServiceError) -> None:
         """Respond at once, and continue to read for some seconds, because a reset would discard the response."""

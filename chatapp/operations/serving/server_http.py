@@ -148,7 +148,7 @@ class Request(WebRequest):
         super().handle_reply(message)
         if starts:
             # The transport pauses its producer when its buffer is full.
-            self.registerProducer(self, True)
+            self.registerProducer(self.gate, True)
 
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
         """Send daphne's errors in the API's format."""
@@ -157,15 +157,6 @@ class Request(WebRequest):
         code = status_text.decode().lower().replace(" ", "_")
         content = encode_error(ServiceError(f"{body.rstrip('.')}.", code=code))
         self.handle_reply({"type": "http.response.body", "body": content})
-
-    def pauseProducing(self) -> None:
-        self.gate.close()
-
-    def resumeProducing(self) -> None:
-        self.gate.open()
-
-    def stopProducing(self) -> None:
-        self.gate.open()
 
     def _drop(self) -> None:
         if self.channel is not None:

@@ -67,7 +67,10 @@ class Budget:
 
 
 class Gate:
-    """Blocks a writer while the transport's buffer is full. Drops a client that reads nothing for a minute."""
+    """Blocks a writer while the transport's buffer is full. Drops a client that reads nothing for a minute.
+
+    Registered as the producer of the transport, which calls it by Twisted's names.
+    """
 
     def __init__(self, drop: Callable[[], None]) -> None:
         self._drop = drop
@@ -91,6 +94,9 @@ class Gate:
         if self._opened is not None:
             self._opened.set_result(None)
             self._opened = None
+
+    pauseProducing = close
+    resumeProducing = stopProducing = open
 
     async def wait(self) -> None:
         if self._opened is not None:

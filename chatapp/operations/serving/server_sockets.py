@@ -21,20 +21,11 @@ class Socket(WebSocketProtocol):
         self.gate = Gate(transport.abortConnection)
         transport.unregisterProducer()  # the HTTP channel with which this connection began
         super().makeConnection(transport)
-        transport.registerProducer(self, True)
+        transport.registerProducer(self.gate, True)
 
     def connectionLost(self, *reason: Any) -> None:
         self.factory.server_class.forget_connection(self.transport)
         super().connectionLost(*reason)
-
-    def pauseProducing(self) -> None:
-        self.gate.close()
-
-    def resumeProducing(self) -> None:
-        self.gate.open()
-
-    def stopProducing(self) -> None:
-        self.gate.open()
 
     def handle_reply(self, message: dict[str, Any]) -> None:
         kind = message["type"]

@@ -9,7 +9,8 @@ from typing import Any
 from celery import Celery, Task, signals
 from kombu.transport import TRANSPORT_ALIASES
 
-from chatapp.operations.monitoring import telemetry
+from chatapp.operations import telemetry
+from chatapp.operations.discovery import import_every
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 # Django's system checks are for developers. For them, each worker would import every page and the admin.
@@ -36,24 +37,14 @@ class SpannedTask(Task):  # type: ignore[type-arg] # it has no parameters at run
 TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "chatapp.operations.workers.broker:Transport"))
 app = Celery("chatapp", task_cls="chatapp.operations.workers.celery_app:SpannedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(
-    [
-        f"chatapp.{package}"
-        for package in (
-            "agent_presets",
-            "compaction",
-            "features.importing",
-            "features.titles",
-            "features.webhooks",
-            "forgetting",
-            "long_term",
-            "operations",
-            "recall",
-        )
-    ]
-)
 # Make it the current app in all threads, not only in the one that imports this module.
 app.set_default()
+
+
+@signals.import_modules.connect
+def import_tasks(**_: Any) -> None:
+    """Import the tasks of every package in workers and beat; other processes send them by name."""
+    import_every("tasks")
 
 
 @signals.setup_logging.connect

@@ -10,10 +10,10 @@ from functools import partial
 
 from celery import current_app
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from kombu.exceptions import OperationalError
 
-from chatapp.operations.monitoring import telemetry
+from chatapp.operations import telemetry
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,12 @@ def wake_worker(task_name: str, row_id: str) -> None:
 def wake_for_many(task_name: str, row_id: str) -> None:
     """Send a task the ids of all rows for which it is woken within a second, after they are committed."""
     transaction.on_commit(partial(_gatherer.add, task_name, row_id, telemetry.cause()))
+
+
+def wake_to_truncate() -> None:
+    """Truncate SQLite's journal in a worker after the current transaction commits. Do nothing without SQLite."""
+    if connection.vendor == "sqlite":
+        wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
 
 
 def _wake(task_name: str, argument: str | list[str], causes: list[str]) -> None:

@@ -17,9 +17,9 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from prometheus_client import Counter, Histogram
 
+from chatapp.operations import telemetry
 from chatapp.operations.database.schema_version import NEWER, OLDER, compare_schema
-from chatapp.operations.monitoring import telemetry
-from chatapp.operations.serving.collector import exempt_loaded_code
+from chatapp.operations.workers.collector import exempt_loaded_code
 from chatapp.operations.workers.process_reports import report_alive, report_metrics, withdraw
 
 log = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
+from agents.events import MessageSnapshot
 from chatapp.accounts.callers import Caller
 from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.conversations.access import accessible_conversation
@@ -111,15 +112,10 @@ class ConversationReader:
             # Stored text lags behind generated text, so have the writing process send all of it.
             hub.ask_for_text(message_id)
         self._chars = max(self._chars, len(text))
-        return {
-            "v": 1,
-            "type": "message.snapshot",
-            "conversation_id": self.conversation_id,
-            "at": clock.iso_time(clock.now()),
-            "message_id": message_id,
-            "offset": 0,
-            "text": text,
-        }
+        snapshot = MessageSnapshot(
+            conversation_id=self.conversation_id, at=clock.now(), message_id=message_id, offset=0, text=text
+        )
+        return snapshot.model_dump(mode="json", exclude_none=True)
 
     async def _may_read(self) -> bool:
         return await retry_on_outage(may_still_read)(self.caller, self.conversation_id)

@@ -44,9 +44,7 @@ def regenerate_message(
         mode = mode or ("" if conversation.mode else _last_mode(question))
         run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
         record_created_id(run.pk)
-        return Receipt(
-            str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
-        )
+        return Receipt.of(run, question.pk, conversation.last_seq)
 
 
 def _last_mode(question: Message) -> str:
@@ -87,9 +85,7 @@ def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
         )
         move_unseen_to(conversation, run.answer, new, now)
         record_created_id(new.pk)
-        return Receipt(
-            str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
-        )
+        return Receipt.of(new, run.answer_id, conversation.last_seq)
 
 
 def _is_last(answer: Message, branch: Branch) -> bool:
@@ -118,4 +114,4 @@ def receipt_of_run(user: User, run_id: str) -> Receipt:
     first = run.events.order_by("seq").values_list("seq", flat=True).first()
     asked = run.continues_id or run.question_id
     seq = first - 1 if first else run.conversation.last_seq
-    return Receipt(str(run.conversation_id), str(asked), str(run.pk), str(run.answer_id), seq, is_new=False)
+    return Receipt.of(run, asked, seq, is_new=False)

@@ -18,7 +18,6 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.operations.caching.editions import Edition, configuration_edition, one_edition
-from chatapp.operations.database.forgetting_counts import check_forgetting_count
 from chatapp.operations.database.statements import execute, update_row
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.workers import jobs
@@ -28,7 +27,14 @@ from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import reindex_messages
 from chatapp.runs import shapes
-from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_leased, lock_run, plan_fact
+from chatapp.runs.actions.runs import (
+    Lease,
+    PartialAnswer,
+    check_nothing_forgotten,
+    lock_leased,
+    lock_run,
+    plan_fact,
+)
 from chatapp.runs.actions.sending import queue_run
 from chatapp.runs.actions.tool_calls import close_tool_calls
 from chatapp.runs.actions.unseen_messages import release_injected
@@ -245,12 +251,8 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
     run did not end because of its lease.
     """
     with transaction.atomic():
-        # Check the count before locking the conversation, the lock order used everywhere.
-        owner = Conversation.objects.filter(runs=answer.lease.run_id).first()
-        if owner is None:
-            return False
         try:
-            check_forgetting_count(owner.forgetting_keys, forgotten_count)
+            check_nothing_forgotten(answer.lease.run_id, forgotten_count)
         except ReadForgotten:
             return False
         found = lock_run(answer.lease.run_id)

@@ -17,7 +17,7 @@ from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
 from chatapp.operations.database.forgetting_counts import check_forgetting_count
 from chatapp.realtime import event_log
-from chatapp.runs.actions.runs import Lease, lease_lost, lock_run
+from chatapp.runs.actions.runs import Lease, check_nothing_forgotten, lease_lost, lock_run
 from chatapp.runs.actions.tool_calls import (
     call_event,
     call_row,
@@ -118,10 +118,7 @@ def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]
     Raise LeaseLost if the conversation was deleted, or if another process ended or took over the run. Raise
     ReadForgotten if the count differs from `forgotten_count`: forgetting cannot end a run that has ended.
     """
-    conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
-    if conversation_of is not None and forgotten_count is not None:
-        # Lock the counts before the conversation, as everywhere, or two transactions could deadlock.
-        check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
+    check_nothing_forgotten(lease.run_id, forgotten_count)
     found = lock_run(lease.run_id)
     if found is None or found[1].fence != lease.fence:
         raise lease_lost(found)

@@ -94,9 +94,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
         message=message_shape(message),
     )
     seq = event_log.append(conversation, created, run=run)
-    return Receipt(
-        str(conversation.pk), str(message.pk), str(run.pk), str(run.answer_id), seq, is_injected=True
-    )
+    return Receipt.of(run, message.pk, seq, is_injected=True)
 
 
 def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
@@ -127,9 +125,7 @@ def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
             raise Conflict("There are no waiting messages to send.")
         run = queue_run(conversation, branch=branch, question=last, after=last, now=now)
         record_created_id(run.pk)
-        return Receipt(
-            str(conversation.pk), str(last.pk), str(run.pk), str(run.answer_id), conversation.last_seq
-        )
+        return Receipt.of(run, last.pk, conversation.last_seq)
 
 
 def edit_queued(

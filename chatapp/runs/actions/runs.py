@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -71,11 +70,7 @@ def claim_run(
     Raise ReadForgotten if something was forgotten since the context was read.
     """
     with transaction.atomic():
-        if forgotten_count is not None:
-            # Read it without a lock, because counts are locked before the conversation.
-            conversation_of = Conversation.objects.filter(runs=run_id).first()
-            if conversation_of is not None:
-                check_forgetting_count(conversation_of.forgetting_keys, forgotten_count)
+        check_nothing_forgotten(run_id, forgotten_count)
         found = lock_run(run_id)
         if found is None:
             return None
@@ -95,6 +90,13 @@ def claim_run(
         run.answer.model_name = model_name
         event_log.append(conversation, started_event(run, now), run=run)
         return Lease(run.pk, run.answer_id, run.fence)
+
+
+def check_nothing_forgotten(run_id: UUID, forgotten_count: int | None) -> None:
+    """Raise ReadForgotten if something was forgotten since the count was read, unless it is None. Call this before the
+    run is locked: counts are locked before conversations, as everywhere, or two transactions could deadlock."""
+    if forgotten_count is not None and (read := Conversation.objects.filter(runs=run_id).first()) is not None:
+        check_forgetting_count(read.forgetting_keys, forgotten_count)
 
 
 _LOCK = """
@@ -157,10 +159,6 @@ def lease_lost(found: tuple[Conversation, Run] | None) -> LeaseLost:
     return LeaseLost(run.error_message or f"It has ended: {run.status}.")
 
 
-def _held(lease: Lease) -> Any:
-    return Run.objects.filter(pk=lease.run_id, fence=lease.fence, status=Run.Status.RUNNING)
-
-
 def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
     """Renew the leases, and return the runs whose lease is lost."""
     lost = set()
@@ -168,7 +166,8 @@ def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
     with transaction.atomic():
         # Use the order in which a forgetting ends runs, or the two could deadlock.
         for lease in sorted(leases, key=attrgetter("run_id")):
-            if not _held(lease).update(lease_expires_at=expires, is_last_term=False):
+            held = Run.objects.filter(pk=lease.run_id, fence=lease.fence, status=Run.Status.RUNNING)
+            if not held.update(lease_expires_at=expires, is_last_term=False):
                 lost.add(lease.run_id)
     return lost
 

@@ -89,6 +89,11 @@ class Receipt:
     is_injected: bool = False
     """Whether it was sent into an active run; then it has no run of its own."""
 
+    @classmethod
+    def of(cls, run: Run, message_id: UUID | None, seq: int, **flags: bool) -> Receipt:
+        """Return the receipt of a message that the run answers or continues."""
+        return cls(str(run.conversation_id), str(message_id), str(run.pk), str(run.answer_id), seq, **flags)
+
 
 def send_message(
     *,
@@ -170,7 +175,7 @@ def _send(
     if attachments:
         # The message is stored only now: `queue_run` inserts it with its answer.
         question.attachments.set(attachments)
-    return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
+    return Receipt.of(run, question.pk, seq)
 
 
 def find_receipt(
@@ -203,15 +208,7 @@ def find_receipt(
     ).first()
     if run is None or created is None:
         return None
-    return Receipt(
-        conversation_id,
-        str(message.pk),
-        str(run.pk),
-        str(run.answer_id),
-        created.seq,
-        is_new=False,
-        is_injected=is_injected,
-    )
+    return Receipt.of(run, message.pk, created.seq, is_new=False, is_injected=is_injected)
 
 
 def _is_at_end(state: SendingState, new: NewMessage) -> bool:

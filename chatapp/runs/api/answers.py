@@ -23,6 +23,7 @@ from chatapp.realtime.api.sse import sse_response
 from chatapp.realtime.api.streams import ConversationReader
 from chatapp.realtime.hub import Frame, conversation_topic, hub
 from chatapp.runs import runner, schemas
+from chatapp.runs.actions.answering_again import receipt_of_run
 from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.models import Run
 from chatapp.runs.selectors import RunAnswer, answer_of_run, has_ended
@@ -50,7 +51,7 @@ DESCRIBED: dict[str, Any] = {
 FAILED_STATUS = {"timeout": 504, "stalled": 504}
 
 
-def wanted_mode(request: ApiRequest, stream: bool) -> Mode:
+def _wanted_mode(request: ApiRequest, stream: bool) -> Mode:
     # RFC 7240: a preference may have a value and parameters.
     given = request.headers.get("Prefer", "").split(",")
     preferences = [word.partition(";")[0].strip().lower() for word in given]
@@ -59,9 +60,10 @@ def wanted_mode(request: ApiRequest, stream: bool) -> Mode:
     return "stream" if stream else "wait"
 
 
-async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> HttpResponseBase:
+async def answer_with(request: ApiRequest, receipt: Receipt, stream: bool) -> HttpResponseBase:
     """Start the run if it is new, and return the response in the wanted mode. Open a stream before the run starts, so
     that its reader misses nothing."""
+    mode = _wanted_mode(request, stream)
     await sync_to_async(close_old_connections)()  # the rest may take minutes
     if mode == "async":
         _start(receipt)
@@ -74,19 +76,28 @@ async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> Http
     return await RunWaiter(request.auth.user, receipt).wait()
 
 
+async def answer_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    """Return the response of a repeated request, which queued this run without a message."""
+    receipt = await sync_to_async(receipt_of_run)(request.auth.user, made)
+    return await answer_with(request, receipt, values["options"].stream)
+
+
 def _start(receipt: Receipt) -> None:
     if receipt.is_new:
         runner.start(receipt.run_id)
 
 
-def accepted(receipt: Receipt) -> HttpResponse:
-    body = {
+def accepted_ids(receipt: Receipt) -> dict[str, Any]:
+    return {
         "run_id": receipt.run_id,
         "message_id": receipt.message_id,
         "answer_id": receipt.answer_id,
         "seq": receipt.seq,
     }
-    response = JsonResponse(body, status=202)
+
+
+def accepted(receipt: Receipt) -> HttpResponse:
+    response = JsonResponse(accepted_ids(receipt), status=202)
     response["Location"] = f"/api/v1/runs/{receipt.run_id}"
     response["Preference-Applied"] = "respond-async"
     return response

@@ -1,4 +1,4 @@
-"""Converts a request body to a message to store: joins its texts and stores inline images like uploads."""
+"""Converts a request body or a frame to a message to store: joins its texts and stores inline images like uploads."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from chatapp.conversations.schemas.messages import ImageIn, InjectedMessage, Sen
 from chatapp.files.attachments import store_image
 from chatapp.operations.database.text import normalize_text
 from chatapp.operations.errors import InvalidInput
+from chatapp.realtime.frames import ImageContent, MessageInject, MessageSend, TextContent
 from chatapp.runs.actions.sending import NewMessage
 from memory.bounds import MAX_ATTACHMENTS
+
+Sent = InjectedMessage | MessageSend | MessageInject
 
 
 def new_message(
     user: User,
-    sent: InjectedMessage,
-    header_key: str | None,
+    sent: Sent,
+    header_key: str | None = None,
     *,
     parent_id: str | None = None,
     replaces_id: str | None = None,
@@ -29,11 +32,11 @@ def new_message(
         client_id=client_id,
         parent_id=parent_id,
         replaces_id=replaces_id,
-        mode=(sent.mode or "") if isinstance(sent, SentMessage) else "",
+        mode=(sent.mode or "") if isinstance(sent, SentMessage | MessageSend) else "",
     )
 
 
-def client_id_of(sent: InjectedMessage, in_header: str | None) -> str | None:
+def client_id_of(sent: Sent, in_header: str | None) -> str | None:
     """Return the key of the message, from the body or the header. Raise InvalidInput if they differ."""
     in_body = sent.client_id
     if in_body and in_header and in_body != in_header:
@@ -42,26 +45,33 @@ def client_id_of(sent: InjectedMessage, in_header: str | None) -> str | None:
     return in_body or in_header
 
 
-def _text(sent: InjectedMessage) -> str:
+def _text(sent: Sent) -> str:
     if isinstance(sent.content, str):
-        return sent.content
-    text = "\n".join(part.text for part in sent.content if isinstance(part, TextIn))
+        text = sent.content
+    else:
+        text = "\n".join(part.text for part in sent.content if isinstance(part, TextIn | TextContent))
     return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
 
 
-def _attachment_ids(user: User, sent: InjectedMessage) -> list[str]:
+def _attachment_ids(user: User, sent: Sent) -> list[str]:
     """Return the ids of the images inside the content, then of the attached files, each once."""
-    images = [] if isinstance(sent.content, str) else [p for p in sent.content if isinstance(p, ImageIn)]
+    parts = () if isinstance(sent.content, str) else sent.content
+    images = [part for part in parts if isinstance(part, ImageIn | ImageContent)]
     # Count them before any image is stored.
     if len(images) + len(sent.attachments) > MAX_ATTACHMENTS:
         details = [{"field": "attachments", "message": f"are more than {MAX_ATTACHMENTS}"}]
         raise InvalidInput(f"A message has at most {MAX_ATTACHMENTS} images.", details=details)
-    inside = [image.file_id or _store(user, image) for image in images]
+    inside = [_file_id(user, image) for image in images]
     return list(dict.fromkeys([*inside, *sent.attachments]))
 
 
-def _store(user: User, image: ImageIn) -> str:
-    """Store an image and return its id. The same image gets the same id, so that a repeated request is recognised."""
+def _file_id(user: User, image: ImageIn | ImageContent) -> str:
+    """Return the id of an uploaded image, or store one that the content holds. The same image gets the same id, so that
+    a repeated request is recognised."""
+    if isinstance(image, ImageContent):
+        return image.file_id
+    if image.file_id:
+        return image.file_id
     try:
         content = image.decoded()
     except ValueError as error:

@@ -20,6 +20,7 @@ from chatapp.runs import runner, schemas
 from chatapp.runs.actions.answering_again import receipt_of_run
 from chatapp.runs.actions.injected_messages import inject_message, send_queued
 from chatapp.runs.actions.sending import Receipt
+from chatapp.runs.api.answers import accepted_ids
 from chatapp.runs.api.contents import new_message
 
 router = Router(tags=["messages"])
@@ -47,14 +48,7 @@ async def inject(
 
 
 def _accepted(receipt: Receipt) -> Any:
-    accepted = {
-        "run_id": receipt.run_id,
-        "message_id": receipt.message_id,
-        "answer_id": receipt.answer_id,
-        "seq": receipt.seq,
-        "injected": receipt.is_injected,
-    }
-    return Status(202, accepted)
+    return Status(202, accepted_ids(receipt) | {"injected": receipt.is_injected})
 
 
 def _sent_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:

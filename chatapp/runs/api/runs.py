@@ -20,11 +20,10 @@ from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.hub import hub
 from chatapp.runs import schemas, shapes
-from chatapp.runs.actions.answering_again import continue_run, receipt_of_run
+from chatapp.runs.actions.answering_again import continue_run
 from chatapp.runs.actions.endings import request_stop
-from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.actions.tool_calls import decide_tool_call
-from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
+from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_again, answer_with
 from chatapp.runs.models import ToolCall
 from chatapp.runs.selectors import accessible_run, trace_of
 from chatapp.runs.tool_ports import notify_decision
@@ -76,23 +75,13 @@ def _stop(user: User, run_id: str) -> dict[str, Any]:
     return shapes.run_shape(run)
 
 
-async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
-    receipt = await sync_to_async(receipt_of_run)(request.auth.user, made)
-    return await answer_with(request, receipt, wanted_mode(request, values["options"].stream))
-
-
 @router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)
-@creates(_again)
+@creates(answer_again)
 async def go_on(request: ApiRequest, run_id: str, options: StreamOption = StreamOption()) -> HttpResponseBase:
     """Continue a cut, stopped, failed or interrupted answer where it ended, in a new message."""
     await check_message_rate(request.auth.user.pk, client_address(request))
-    receipt = await sync_to_async(_continue)(request.auth.user, run_id)
-    return await answer_with(request, receipt, wanted_mode(request, options.stream))
-
-
-def _continue(user: User, run_id: str) -> Receipt:
-    run = accessible_run(user, run_id)
-    return continue_run(user=user, run_id=str(run.pk), now=clock.now())
+    receipt = await sync_to_async(continue_run)(user=request.auth.user, run_id=run_id, now=clock.now())
+    return await answer_with(request, receipt, options.stream)
 
 
 @router.post(

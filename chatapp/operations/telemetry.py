@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of requests, runs and tasks. Without the SDK, a process imports and measures nothing.
+"""Names the current request and its client, and records OpenTelemetry spans of requests, runs and tasks.
 
-`opentelemetry-instrument` loads the SDK before our code. The SDK reads from the environment which spans to send, and
-where.
+Without the SDK, a process imports and measures nothing. `opentelemetry-instrument` loads it before our code, and it
+reads from the environment which spans to send, and where.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from agents.libraries import Library
@@ -26,6 +27,11 @@ R = TypeVar("R")
 
 FLUSH_MS = 2_000
 MAX_CAUSES = 32
+
+REQUEST_ID = "request_id"
+"""The name under which structlog's context variables hold the id of the current request or socket."""
+client_address: ContextVar[str] = ContextVar("client_address", default="")
+"""The client of the current request or socket, for the audit log. Empty in commands and tasks."""
 
 
 class Span(Protocol):

@@ -13,7 +13,7 @@ from django.utils import translation
 
 from chatapp.operations import clock
 from chatapp.operations.models import AuditEvent
-from chatapp.operations.monitoring.logs import client_address
+from chatapp.operations.telemetry import client_address
 
 RETENTION = timedelta(days=400)
 

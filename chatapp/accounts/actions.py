@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from hmac import compare_digest
 from typing import Any
 from uuid import UUID
@@ -40,7 +39,7 @@ from chatapp.operations import clock
 from chatapp.operations.database import audit
 from chatapp.operations.database.access import lock_rows
 from chatapp.operations.database.text import normalize_text
-from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, delete_some
+from chatapp.operations.database.work_budget import delete_all
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import AuditEvent, ForgettingCount
 from chatapp.runs.models import Run
@@ -158,11 +157,7 @@ def delete_ended_sessions(*, now: datetime) -> None:
     """Delete, in batches, expired sessions, and the records of address and browser without a session."""
     is_there = Exists(Session.objects.filter(pk=OuterRef("session_key")))
     for rows in (Session.objects.filter(expire_date__lt=now), UserSession.objects.filter(~is_there)):
-        UNBOUNDED.work(partial(_delete_piece, rows))
-
-
-def _delete_piece(rows: QuerySet[Any]) -> bool:
-    return delete_some(rows, PIECE.start())
+        delete_all(rows)
 
 
 def remove_second_factors(*, user: User, actor_id: UUID | None = None) -> int:
@@ -237,9 +232,9 @@ def delete_token(*, user: User, token_id: UUID | str) -> None:
         token.delete()
 
 
-def delete_expired_tokens(*, now: datetime) -> int:
-    """Delete the tokens that expired a month ago or earlier, and return their number."""
-    return ApiToken.objects.filter(expires_at__lt=now - EXPIRED_IS_SHOWN_FOR).delete()[0]
+def delete_expired_tokens(*, now: datetime) -> None:
+    """Delete the tokens that expired a month ago or earlier."""
+    ApiToken.objects.filter(expires_at__lt=now - EXPIRED_IS_SHOWN_FOR).delete()
 
 
 def update_personal_settings(*, user: User, changes: Mapping[str, Any]) -> User:
@@ -274,12 +269,16 @@ def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
         is_staff=is_admin,
         is_superuser=is_admin,
     )
-    _check("email", validate_email, email)
-    # The pattern alone accepts an address that is too long for its column.
-    _check("email", User._meta.get_field("email").run_validators, email)
+    check_email(email)
     _check("password", validate_password, password, user)
     user.set_password(password)
     return user
+
+
+def check_email(email: str) -> None:
+    """Raise InvalidInput for an invalid address, or one that is too long for its column."""
+    _check("email", validate_email, email)
+    _check("email", User._meta.get_field("email").run_validators, email)
 
 
 def _check(field: str, validate: Any, *values: Any) -> None:

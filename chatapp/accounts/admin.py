@@ -212,14 +212,10 @@ class AddressAdmin(EmailAddressAdmin):  # type: ignore[misc] # allauth is not ty
     def make_verified(self, request: HttpRequest, queryset: QuerySet[EmailAddress]) -> None:
         super().make_verified(request, queryset)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_superuser)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
+    has_change_permission = has_delete_permission = has_add_permission
 
 
 @admin.register(ApiToken)

@@ -7,14 +7,13 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Router, Status
+from ninja import Status
 
 from chatapp.accounts.actions import create_token, delete_token, update_personal_settings
 from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.callers import ApiRequest, Caller, allow
 from chatapp.accounts.confirming import confirm_identity, confirm_password
 from chatapp.accounts.idempotency import creates
-from chatapp.accounts.models import User
 from chatapp.accounts.schemas import (
     AccountDeletion,
     CreatedToken,
@@ -42,6 +41,7 @@ from chatapp.operations.database import audit
 from chatapp.operations.database.threads import in_long_work_thread
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.http.downloads import zip_download
+from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.models import AuditEvent
 from chatapp.providers.usage import usage_files
@@ -68,10 +68,10 @@ async def read_me(request: ApiRequest) -> Any:
 
 
 @router.patch("/me", auth=allow("chat"), response=answers(ok=Me))
-async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
+def change_me(request: ApiRequest, changes: MeChanges) -> Any:
     """Change the fields that are sent. The time zone decides when your days begin."""
     if changes.model_fields_set:
-        await sync_to_async(update_settings)(user=request.auth.user, changes=changes.sent())
+        update_settings(user=request.auth.user, changes=changes.sent())
     return me_shape(request.auth.user, request.auth.scopes)
 
 
@@ -82,11 +82,11 @@ async def read_settings(request: ApiRequest) -> Any:
 
 
 @router.patch("/me/settings", auth=allow("chat"), response=answers(ok=Settings))
-async def change_settings(request: ApiRequest, changes: SettingsChanges) -> Any:
+def change_settings(request: ApiRequest, changes: SettingsChanges) -> Any:
     """Change the settings that are sent."""
     columns = changes.columns()
     if columns:
-        await sync_to_async(update_personal_settings)(user=request.auth.user, changes=columns)
+        update_personal_settings(user=request.auth.user, changes=columns)
     return request.auth.user.personal_settings()
 
 
@@ -124,16 +124,12 @@ async def export_everything(request: ApiRequest) -> HttpResponseBase:
 
 
 @router.get("/tokens", auth=allow("chat", "read"), response=answers(ok=Page[Token]))
-async def list_tokens(request: ApiRequest) -> Any:
-    return {"items": await sync_to_async(_tokens)(request.auth.user), "next_cursor": None}
+def list_tokens(request: ApiRequest) -> Any:
+    return {"items": [token_shape(row) for row in visible_tokens(request.auth.user)], "next_cursor": None}
 
 
-def _tokens(user: User) -> list[dict[str, Any]]:
-    return [token_shape(row) for row in visible_tokens(user)]
-
-
-async def _token_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
-    row = await sync_to_async(accessible_token)(request.auth.user, made)
+def _token_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = accessible_token(request.auth.user, made)
     # Only the first response contained the secret, because only its hash is stored.
     return Status(201, {**token_shape(row), "token": None})
 
@@ -165,16 +161,13 @@ def _check_scopes(caller: Caller, scopes: list[str]) -> None:
 
 
 @router.delete("/tokens/{token_id}", auth=allow("chat"), response=answers(404))
-async def remove_token(request: ApiRequest, token_id: str) -> Any:
+def remove_token(request: ApiRequest, token_id: str) -> Any:
     """Delete a token: programs that use it are refused from now on, and their open streams end. A token cannot delete
     another one with a scope that it lacks."""
-    await sync_to_async(_delete_token)(request.auth, token_id)
-    return Status(204, None)
-
-
-def _delete_token(caller: Caller, token_id: str) -> None:
+    caller = request.auth
     row = accessible_token(caller.user, token_id)
     # A page may delete every token of its user, so that the owner can lock out any program.
     if caller.token_id is not None:
         _check_scopes(caller, row.scopes)
     delete_token(user=caller.user, token_id=token_id)
+    return Status(204, None)

@@ -100,27 +100,20 @@ def owners_of(email: str) -> set[UUID]:
     return {*confirmed, *([user.pk] if user else ())}
 
 
-def is_address_shown(user: User) -> bool:
-    """Return whether the account's address is known to be its owner's: it was confirmed, or an operator entered it.
-
-    Anybody may sign up with any address.
-    """
-    addresses = EmailAddress.objects.filter(user=user)
-    # allauth adds a row at sign-up; an account that Django's own command created has none.
-    return addresses.filter(email=user.email, verified=True).exists() or not addresses.exists()
-
-
 def proven_owner(email: str) -> User | None:
     """Return the account that the address is known to belong to, as its own or as a confirmed additional one.
 
-    None if nothing proves that, or if two accounts have the address.
+    None if two accounts have it, or if nothing proves it: anybody may sign up with any address. It is proven if it or
+    the account's own address was confirmed, or if an operator entered the latter.
     """
     owners = list(User.objects.filter(pk__in=owners_of(email)))
     if len(owners) != 1:
         return None
     [user] = owners
-    is_confirmed = EmailAddress.objects.filter(user=user, email=email.lower(), verified=True).exists()
-    return user if is_confirmed or is_address_shown(user) else None
+    addresses = EmailAddress.objects.filter(user=user)
+    is_confirmed = addresses.filter(email__in=[email.lower(), user.email], verified=True).exists()
+    # allauth adds a row at sign-up; an account that Django's own command created has none.
+    return user if is_confirmed or not addresses.exists() else None
 
 
 def time_zone_of(user_id: UUID | str) -> str:

@@ -17,7 +17,7 @@ from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.removing import Removing, work_on
 from chatapp.forgetting.services import remove_leftovers
 from chatapp.long_term.files import user_folder
-from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, delete_some
+from chatapp.operations.database.work_budget import UNBOUNDED, delete_all
 
 
 def delete_account(user: User, *, now: datetime) -> None:
@@ -31,8 +31,7 @@ def delete_account(user: User, *, now: datetime) -> None:
     for one in work:
         one.hide()
     work_on(work, UNBOUNDED)
-    tombstones = Tombstone.objects.filter(user=user)
-    UNBOUNDED.work(lambda: delete_some(tombstones, PIECE.start()))
+    delete_all(Tombstone.objects.filter(user=user))
     delete_user(user=user)
     # The admin panel runs all of this in one transaction, and files may only be deleted after its commit.
     transaction.on_commit(partial(_remove_files, begun, folder))

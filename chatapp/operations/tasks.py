@@ -6,7 +6,6 @@ import logging
 
 from celery import shared_task
 
-import chatapp.accounts.budgets.tasks
 import chatapp.agent_presets.tasks
 import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
@@ -16,7 +15,7 @@ import chatapp.operations.workers.signals
 import chatapp.recall.tasks
 import chatapp.runs.tasks
 from chatapp.accounts.actions import delete_ended_sessions, delete_expired_tokens
-from chatapp.accounts.budgets.actions import delete_old_periods
+from chatapp.accounts.budgets.actions import delete_old_periods, release_expired
 from chatapp.accounts.idempotency_keys import delete_old_keys
 from chatapp.accounts.invitations.actions import delete_old_invitations
 from chatapp.files.attachments import sweep_files
@@ -38,7 +37,7 @@ SWEEPS = (
     chatapp.long_term.tasks.wake_waiting,
     chatapp.agent_presets.tasks.wake_waiting,
     chatapp.forgetting.tasks.wake_waiting,
-    chatapp.accounts.budgets.tasks.release_left_holds,
+    release_expired,
 )
 """Every sweep calls these with the time. Each must be quick, and wake a task for long work."""
 

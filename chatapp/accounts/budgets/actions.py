@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 from chatapp.accounts.budgets.models import Budget, BudgetHold, BudgetPeriod
 from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
 from chatapp.operations.database.ids import new_id
-from chatapp.operations.database.work_budget import PIECE, UNBOUNDED, delete_some
+from chatapp.operations.database.work_budget import delete_all
 from chatapp.operations.workers.leases import is_out_of_lease
 
 RELEASED_AT_ONCE = 500
@@ -49,7 +49,8 @@ def hold(*, spender: Spender, held: Hold) -> None:
             if not _take(limit, amount, now):
                 # Do not begin a period that has a row: PostgreSQL may have locked the row before it found no room,
                 # and `_begin_period` locks the budget before the row, so two calls could deadlock.
-                if not _has_begun(limit, now) and not _begin_period(limit, now):
+                has_begun = BudgetPeriod.objects.filter(pk=limit.period_id(now)).exists()
+                if not has_begun and not _begin_period(limit, now):
                     continue
                 if not _take(limit, amount, now):
                     # The rollback also undoes the holds on the previous limits.
@@ -125,8 +126,7 @@ def delete_budgets(budgets: QuerySet[Budget]) -> None:
 
 def delete_old_periods(*, now: datetime) -> None:
     """Delete, in batches, periods that are not shown to anybody any more."""
-    old = BudgetPeriod.objects.filter(starts_on__lt=(now - RETENTION).date(), holds=None)
-    UNBOUNDED.work(lambda: delete_some(old, PIECE.start()))
+    delete_all(BudgetPeriod.objects.filter(starts_on__lt=(now - RETENTION).date(), holds=None))
 
 
 def _in_order(spender: Spender) -> list[Limit]:
@@ -134,10 +134,6 @@ def _in_order(spender: Spender) -> list[Limit]:
     # Sort by budget, whose row is locked to begin a period. In the order of their periods, the rows of a shared and a
     # personal budget could come in opposite orders for two users, and deadlock.
     return sorted(spender.limits, key=lambda limit: limit.budget_id)
-
-
-def _has_begun(limit: Limit, now: datetime) -> bool:
-    return BudgetPeriod.objects.filter(pk=limit.period_id(now)).exists()
 
 
 def _begin_period(limit: Limit, now: datetime) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import secrets
 from datetime import datetime, timedelta
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 
+from chatapp.accounts.actions import check_email
 from chatapp.accounts.idempotency_keys import record_created_id
 from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import hash_token, owners_of
 from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.database import audit
-from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.models import AuditEvent
 
 VALID_FOR = timedelta(days=7)
@@ -30,13 +29,7 @@ def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[I
     if current("SIGNUP") == "closed":
         raise Conflict("Nobody can sign up here: SIGNUP is “closed”.", code="signup_closed")
     email = email.strip().lower()
-    try:
-        validate_email(email)
-        # The pattern alone accepts an address that is too long for its column.
-        Invitation._meta.get_field("email").run_validators(email)
-    except ValidationError as error:
-        details = [{"field": "email", "message": message} for message in error.messages]
-        raise InvalidInput(" ".join(error.messages), details=details) from None
+    check_email(email)
     token = secrets.token_urlsafe(32)
     with transaction.atomic():
         if owners_of(email):

@@ -178,3 +178,8 @@ def delete_some(rows: QuerySet[Any], spending: Spending, at_once: int = AT_ONCE)
         if spending.is_spent:
             return False
     return True
+
+
+def delete_all(rows: QuerySet[Any]) -> None:
+    """Delete all rows, in batches, with rests for other work."""
+    UNBOUNDED.work(lambda: delete_some(rows, PIECE.start()))

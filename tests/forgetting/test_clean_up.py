@@ -23,6 +23,7 @@ from tests.forgetting.lives import SECRET, live
 from tests.memory_store.rows import NOW, new_conversation
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_clean_up_deletes_requests_tool_calls_and_offloads_and_keeps_memory(alice: User) -> None:
     life = live(alice)
     folder = Path(settings.DATA_DIR) / "offloads" / str(life.conversation.pk)

@@ -74,6 +74,7 @@ def rows_that_mention(word: str) -> list[str]:
     return said
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_files")
 def test_a_forgotten_conversation_leaves_no_rows_files_or_index(alice: User):
     conversation = long_conversation(alice)

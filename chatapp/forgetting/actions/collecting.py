@@ -235,8 +235,6 @@ class PreparedForgetting:
 
     forgotten_count: int
     said: ChosenTexts
-    revisions: Mapping[UUID, int]
-    """The revisions of the chosen entries."""
     texts: Mapping[UUID, tuple[int, str]]
     """By derived entry: its revision when read, and the text to keep."""
     extracts: Mapping[UUID, tuple[str, str]]
@@ -283,14 +281,13 @@ def prepare_forgetting(chosen: Chosen, said: ChosenTexts | None = None) -> Prepa
         said_before = {row.pk: row.summary for row in summaries}
         made = make_extracts(summaries, work.gone)
         extracts = {pk: (said_before[pk], text) for pk, text in made.items()}
-    revisions = {pk: entry.revision for pk, entry in entries.items()}
     reached, held = frozenset(work.reached), frozenset({*work.entries, *work.derived})
     runs, repeating = frozenset(work.runs), find_repeating(work)
     reading = [pk for pk, run in work.runs.items() if run.answer_id not in work.messages]
     calls_repeating(
         reading, work.repeats.may_repeat
     )  # fills the cache of `may_repeat` for use under the lock
-    return PreparedForgetting(count, said, revisions, texts, extracts, reached, held, runs, repeating)
+    return PreparedForgetting(count, said, texts, extracts, reached, held, runs, repeating)
 
 
 def find_repeating(work: Work) -> frozenset[UUID]:

@@ -4,7 +4,7 @@ which the index is cleaned (see `Removal`). Files are returned as leftovers, for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -55,6 +55,7 @@ from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.repeats import said_texts
 from chatapp.long_term.actions.stale_days import mark_days_stale
 from chatapp.long_term.actions.tombstones import make_tombstones, store_tombstones
+from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database.work_budget import PacedTransactions
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.blanking import publish_forgotten
@@ -177,14 +178,17 @@ def _forget_piece(removal: Removal, piece: Chosen, ahead: PreparedForgetting) ->
 
 def _bar(work: Work, receipt: ForgetReceipt, for_good: bool) -> int:
     """Store tombstones of the forgotten sentences, so that they are not learned again. Return how many."""
-    revisions = {pk: entry.revision for pk, entry in work.entries.items()}
-    if work.ahead is not None and work.ahead.revisions == revisions:
+    if work.ahead is not None and _revisions(work.ahead.said.entries) == _revisions(work.entries):
         rows = work.ahead.said.tombstones
     else:
         said, _ = said_texts(work.messages.values())
         learned = [text for entry in work.entries.values() for text in said_by(entry, work.chosen.lines)]
         rows = make_tombstones(work.user.pk, [*said, *learned], work.now)
     return store_tombstones(rows, receipt=receipt, for_good=for_good)
+
+
+def _revisions(entries: Mapping[UUID, MemoryEntry]) -> dict[UUID, int]:
+    return {pk: entry.revision for pk, entry in entries.items()}
 
 
 def _forget_said(work: Work) -> tuple[str, ...]:

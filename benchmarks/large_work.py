@@ -32,11 +32,7 @@ def measure(works: list[str], counts: list[int], megabytes: int) -> None:
     from chatapp.conversations.models import Conversation
     from chatapp.forgetting.accounts import delete_account
     from chatapp.forgetting.removing import delete_abandoned_indexes
-    from chatapp.forgetting.services import (
-        forget_all,
-        forget_day,
-        forget_whole_conversation,
-    )
+    from chatapp.forgetting.services import forget_all, forget_day, forget_whole_conversation
     from chatapp.forgetting.trash.actions import empty_trash
     from chatapp.forgetting.trash.services import clean_up_idle, move_to_trash, purge_due
     from chatapp.operations import clock

@@ -41,7 +41,8 @@ IS_BEHIND_PROXY = bool(PUBLIC_URL or TRUSTED_PROXIES or set(ALLOWED_HOSTS) - env
 DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8, 0, DAY_S)
 
 # --- Product settings ------------------------------------------------------------------------------
-# Operators can change these in the admin panel without a restart. Read them with `operations.changeable_settings`.
+# Operators can change these in the admin panel without a restart. Read them with `current` of
+# `operations/configuration/changeable_settings.py`.
 CHANGEABLE: dict[str, Callable[[], Any]] = {
     "SIGNUP": lambda: env.choice("SIGNUP", "closed", ("open", "invite", "closed")),
     "RETENTION_DAYS": lambda: env.number("RETENTION_DAYS", 30, 0, MAX_RETENTION_DAYS),

@@ -18,9 +18,9 @@ LEAST_MESSAGE_TOKENS = 16
 
 LONGEST_UNIT = 200
 _UNIT_CHARS = r"[A-Za-z0-9À-ɏͰ-ԯ_./@:#+-]+"
+"""Words, numbers and identifiers, in scripts that separate them by spaces."""
 _UNIT = re.compile(_UNIT_CHARS)
 _UNIT_BEFORE = re.compile(f"{_UNIT_CHARS}$")
-"""Words, numbers and identifiers, in scripts that separate them by spaces."""
 
 Cutter = Callable[[str, int], str]
 
@@ -39,7 +39,8 @@ def whole_end(text: str, at: int) -> int:
 
 
 def whole_start(text: str, at: int) -> int:
-    """Return the first such place from `at` on."""
+    """Return the first place from `at` on that is not inside a word, number or identifier; `at` if it is inside an
+    overlong one."""
     if not _is_within(text, at):
         return at
     start, end = _unit_around(text, at)

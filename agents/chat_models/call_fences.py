@@ -107,10 +107,10 @@ class CallFences:
             self._fence = fence[0]
             self._enter("maybe", fence.start(), fence.end())
         else:
-            self._enter("code", fence.end(), fence.end(), shown=True)
+            self._enter("code", fence.end(), fence.end())
         return True
 
-    def _enter(self, state: _State, shown_to: int, held_from: int, *, shown: bool = False) -> None:
+    def _enter(self, state: _State, shown_to: int, held_from: int) -> None:
         self._show(self._held[:shown_to])
         self._held, self._state = self._held[held_from:], state
 

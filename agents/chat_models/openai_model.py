@@ -12,13 +12,7 @@ import httpx2
 from agents.chat_models.dialect import Dialect, adapt_dialect, guess_dialect, write_body
 from agents.chat_models.echoed_request import strip_echoed_request
 from agents.chat_models.error_mapping import read_error_text, redact_words
-from agents.chat_models.openai_client import (
-    RefusedError,
-    import_sdk,
-    open_completion,
-    read_body,
-    read_chunk,
-)
+from agents.chat_models.openai_client import RefusedError, import_sdk, open_completion, read_body, read_chunk
 from agents.chat_models.overflow import find_overflow
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser

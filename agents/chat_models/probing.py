@@ -15,14 +15,7 @@ from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.overflow import LARGEST_WINDOW
 from agents.errors import ModelError
 from agents.guarded_http import ForbiddenHost, check_own_address
-from agents.types import (
-    Finished,
-    ListedModel,
-    ModelEndpoint,
-    ModelRequest,
-    ProbeResult,
-    RequestSent,
-)
+from agents.types import Finished, ListedModel, ModelEndpoint, ModelRequest, ProbeResult, RequestSent
 from memory.tokens import text_message
 
 PROBE_TOKENS = 512

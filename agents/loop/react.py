@@ -64,8 +64,9 @@ class Notice:
 SHORTENED = Notice(
     "shrunk", "The context was larger than the model's budget; it was shortened before the call."
 )
-SUMMARISED = (
-    "The context was larger than the model's budget; what was oldest in it was summarised before the call."
+SUMMARISED = Notice(
+    "summarised",
+    "The context was larger than the model's budget; what was oldest in it was summarised before the call.",
 )
 REPEATING = Notice("repeating", "The model repeated the same tool call; it answers with what it has.")
 OUT_OF_STEPS = Notice("max_steps", "The limit of tool steps was reached; the model answers with what it has.")
@@ -332,7 +333,7 @@ def _result_message(result: CallResult) -> Message:
 
 def _describe_summary(summary: SummaryResult) -> Notice:
     if summary.fallback_reason is None:
-        return Notice("summarised", SUMMARISED)
+        return SUMMARISED
     return Notice("summarised", f"{SHORTENED.text} No model's summary: {summary.fallback_reason}.")
 
 

@@ -187,7 +187,8 @@ class LoopRequest:
 
 
 async def _shrink(message: Message, store: ResultStore | None) -> Message:
-    """Shorten the calls and results of a message. They are stored in full as messages of the conversation."""
+    """Return the message with its calls and results shortened. They are stored in full as messages of the
+    conversation."""
     if message.tool_calls:
         calls = [
             cut_message(with_parts(message, (call,)), SHRUNK_CHARS).parts[0] for call in message.tool_calls

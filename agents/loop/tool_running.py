@@ -13,11 +13,7 @@ from agents.loop.tool_calls import PreparedCall
 from agents.ports import CallResult, CallState, RequestedCall, ResultStore, ToolUse
 from agents.text import storable_text
 from agents.tools.protocol import ResultLimit, Tool, ToolFailure, ToolOutput, ToolUncertain
-from agents.tools.tool_results import (
-    excerpt_of,
-    write_excerpt,
-    write_unkept,
-)
+from agents.tools.tool_results import excerpt_of, write_excerpt, write_unkept
 from memory.language.neutral_text import neutralise
 from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart

@@ -25,8 +25,9 @@ Source = Literal["system", "profile", "summary", "reminder", "history", "recall"
 
 OWN_TOOLS = "built-in"
 EMERGENCY_TURNS = 5
+"""Turns that a request keeps at most after its provider refused it as too long."""
 EMERGENCY_CHARS = 10_000
-"""What a request keeps at most after its provider refused it as too long: turns, and characters of each message."""
+"""Characters of each message that such a request keeps at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,23 +21,10 @@ from typing import Any
 import httpx2
 from pydantic import ValidationError
 
-from agents.guarded_http import (
-    ForbiddenHost,
-    GuardedTransport,
-    HostRules,
-    Resolve,
-    resolve_host,
-)
+from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules, Resolve, resolve_host
 from agents.text import is_storable, is_visible, storable_text, visible_line
 from agents.tools.mcp_schemas import is_usable, readable, without_slow_checks
-from agents.tools.protocol import (
-    ToolCaller,
-    ToolFailure,
-    ToolImage,
-    ToolOutput,
-    ToolTraits,
-    ToolUncertain,
-)
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits, ToolUncertain
 from agents.types import SERVER_END, ToolSpec
 from memory.language.neutral_text import neutralise
 

@@ -26,7 +26,7 @@ class ToolTraits:
     shows_images: bool = False
     """True: the model sees the images of the results until the turn ends. Otherwise it gets their references."""
     rights: frozenset[Right] = frozenset()
-    """Ports that the tool needs. If one is missing, the tool is not offered."""
+    """What the tool accesses. It is not offered where one of these is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,9 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
 
 
 def summarise_rest(conversation_id: UUID) -> Compaction | None:
-    """Queue a compaction of the messages that left the view of a quiet conversation, however few they are."""
-    # In any case, even if loading fails, or each sweep would return this conversation.
+    """Queue and return a compaction of the messages that left the view of a quiet conversation, however few. Return
+    None if none is due."""
+    # Clear the mark first: if loading failed with the mark set, each sweep would return this conversation.
     note_waiting(conversation_id=conversation_id, waits=False)
     loaded = load_for_planning(conversation_id)
     return queue_due(loaded, FINAL) if loaded is not None and loaded.rules.summarises else None

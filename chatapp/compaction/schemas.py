@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    Field,
-)
+from pydantic import AfterValidator, Field
 
 from chatapp.compaction.models import Compaction as CompactionRow
 from chatapp.conversations.schemas.messages import normalize_message_text

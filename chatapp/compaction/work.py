@@ -83,6 +83,7 @@ def read_new_work(lease: CompactionLease) -> CompactionWork:
 
 
 def read_work(lease: CompactionLease) -> CompactionWork:
+    """Return a claimed compaction with all that its summary is made from."""
     row = Compaction.objects.select_related(
         "conversation__user",
         "conversation__model",
@@ -130,6 +131,7 @@ def _policy_of(row: Compaction) -> ContextPolicy:
 
 
 def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSummary:
+    """Return what to store for a summary: with its reminder, memory entry and superseded statements."""
     reminder, reminder_tokens = _remind(work, done)
     learned = learned_from(work, done)
     return FinishedSummary(

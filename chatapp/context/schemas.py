@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Shape
-from memory.bounds import (
-    MAX_TOKENS,
-    Id,
-)
+from memory.bounds import MAX_TOKENS, Id
 
 
 class InspectedMessage(Shape):

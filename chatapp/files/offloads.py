@@ -47,6 +47,11 @@ else:
 log = logging.getLogger(__name__)
 
 CONTEXT_FILE = "context.jsonl"
+PAGE_CHARS = 20_000
+SWEEP_AFTER = timedelta(hours=1)
+"""Longer than the time between storing a file and storing its row."""
+RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+"""Bounded, because a tool's result waits for the store."""
 
 
 def lines_of_context(text: str) -> Iterator[tuple[str, str]]:
@@ -54,13 +59,6 @@ def lines_of_context(text: str) -> Iterator[tuple[str, str]]:
     for line in text.split("\n"):
         with contextlib.suppress(ValueError):
             yield json.loads(line)["id"], line
-
-
-PAGE_CHARS = 20_000
-SWEEP_AFTER = timedelta(hours=1)
-"""Longer than the time between storing a file and storing its row."""
-RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""Bounded, because a tool's result waits for the store."""
 
 
 def object_store() -> ObjectStore:

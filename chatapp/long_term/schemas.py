@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    Field,
-)
+from pydantic import AfterValidator, Field
 
 from chatapp.conversations.schemas.messages import MessageText, normalize_message_text
 from chatapp.long_term import models
@@ -15,10 +12,7 @@ from chatapp.long_term.selectors.entries import sources_of
 from chatapp.operations.clock import iso_time
 from chatapp.operations.database.ids import id_or_none
 from chatapp.operations.http.schemas import Body, Moment, Shape
-from memory.bounds import (
-    Day,
-    Number,
-)
+from memory.bounds import Day, Number
 
 EntryText = Annotated[
     str,

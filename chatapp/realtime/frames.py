@@ -10,8 +10,8 @@ from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
 from memory.strict_types import StrictTypes
 
 STORABLE = r"^[^\x00]*$"  # pydantic rejects lone surrogates as invalid JSON
-Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
-Name = Annotated[str, Field(max_length=MAX_ID_CHARS, pattern=STORABLE)]
+ClientId = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
+ModelName = Annotated[str, Field(max_length=MAX_ID_CHARS, pattern=STORABLE)]
 
 
 class _Frame(StrictTypes):
@@ -50,7 +50,7 @@ Content = str | Annotated[list[Part], Field(max_length=MAX_PARTS)]
 
 
 class _Message(_Frame):
-    client_id: Key
+    client_id: ClientId
     conversation_id: Id
     content: Content
     attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
@@ -59,7 +59,7 @@ class _Message(_Frame):
 class MessageSend(_Message):
     type: Literal["message.send"]
     parent: Id | None = None
-    model: Name | None = None
+    model: ModelName | None = None
     mode: Literal["react", "plan", "auto"] | None = None
 
 

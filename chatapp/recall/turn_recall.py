@@ -74,12 +74,12 @@ class RecalledTurn:
 
     @property
     def source_id(self) -> UUID:
-        """The id of the message or entry that the turn is a piece of."""
+        """Return the id of the message or entry that the turn is a piece of."""
         return UUID(self.source.get("message_id") or self.source["entry_id"])
 
     @property
     def key(self) -> str:
-        """The key of this piece. It does not depend on the question."""
+        """Return the key of this piece. It does not depend on the question."""
         return piece_key(self.source_id, self.start)
 
     def with_notes(self) -> RecalledTurn:
@@ -115,7 +115,7 @@ class InContext:
 
     @property
     def only(self) -> SearchFilter:
-        """The filter of the search: only this conversation, if the user's own memory may not be read."""
+        """Return the filter of the search: only this conversation, if the user's own memory may not be read."""
         return EVERYTHING if self.access.reads_own else SearchFilter(conversation_id=self.conversation_id)
 
     def keeps_out(self, found: Found) -> bool:

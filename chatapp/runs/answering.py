@@ -360,8 +360,8 @@ class Session:
 
     @property
     def leaves_nothing(self) -> bool:
-        """Whether no hook and no compaction follows this turn, as far as the session knows. False for an answer of
-        several calls: then what follows is decided once the answer is stored."""
+        """Return whether no hook and no compaction follows this turn, as far as the session knows. False for an answer
+        of several calls: then what follows is decided once the answer is stored."""
         loaded, question = self.loaded, self.loaded.inputs.question if self.loaded else None
         if loaded is None or question is None or question.position is None:
             return False

@@ -71,7 +71,7 @@ class Firing:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The fields of its event."""
+        """Return the fields of its event."""
         return {
             "hook_id": self.hook.id,
             "action": self.hook.action.type,

@@ -103,7 +103,7 @@ def rules_of_steps(
     agent: Agent | None = None,
 ) -> ContextRules:
     """Return the context rules for the steps: those of the agent and conversation, but with the fast model's window. A
-    window set there applies to the answering model."""
+    window that they set applies only to the answering model."""
     if fast == main:
         return main_rules
     rules, own = (

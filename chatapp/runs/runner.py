@@ -30,13 +30,7 @@ from chatapp.operations.telemetry import Span, cause, span
 from chatapp.realtime.hub import Reader, hub
 from chatapp.runs import hooks
 from chatapp.runs.actions.claims import Claim, ClaimedRun
-from chatapp.runs.actions.endings import (
-    INTERRUPTED,
-    Outcome,
-    finish_run,
-    interrupt_run,
-    keep_late_text,
-)
+from chatapp.runs.actions.endings import INTERRUPTED, Outcome, finish_run, interrupt_run, keep_late_text
 from chatapp.runs.actions.runs import Lease, claim_run, extend_expired_lease_once
 from chatapp.runs.answering import Session
 from chatapp.runs.models import Run

@@ -86,7 +86,7 @@ class LiveAnswer:
 
     @property
     def has_text(self) -> bool:
-        """Whether there is visible text: some models write only blank lines."""
+        """Return whether there is visible text: some models write only blank lines."""
         return bool(self.answer.text.strip())
 
     @property

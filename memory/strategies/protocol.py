@@ -129,4 +129,4 @@ class Strategy(Protocol):
         it summarised."""
 
     def divider_text(self, message_count: int) -> str:
-        """Return the line that the chat shows between messages that left and those that stayed."""
+        """Return the sentence of the event `compact` about the messages that left. The page has one of its own."""

@@ -39,13 +39,13 @@ SUMMARY_SHARE = 4
 ASKED_SHARE = 0.08
 """Share of the budget that a summary is asked to take; an accepted one may be half again as long."""
 LEAST_SUMMARY_LIMIT = 64
+# If a budget is for one request, verbatim text for the question comes before a record of everything.
 ONE_OFF_SUMMARY_SHARE = 16
 ONE_OFF_STAND_IN_SHARE = 32
-"""If a budget is for one request, verbatim text for the question comes before a record of everything."""
 LEAST_STAND_IN = 96
+# If nothing of the conversation was cut, only other conversations can be recalled, which is kept short.
 UNCUT_RECALL_SHARE = 20
 LEAST_UNCUT_RECALL = 1_000
-"""If nothing of the conversation was cut, only other conversations can be recalled, which is kept short."""
 LEAST_MESSAGES = 4
 """Newest messages that stay in the smallest tail, whatever their size."""
 REMINDER_SHARE = 12

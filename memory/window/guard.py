@@ -36,7 +36,8 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class NeedsCompaction:
-    """A request over budget. `place` a summary of `to_summarise` and `previous`, made by `policy`, or `fall_back`."""
+    """A request over budget. Pass it to `ContextGuard.place` with a summary of `to_summarise` and `previous`, made by
+    `policy`, or to `ContextGuard.fall_back`."""
 
     messages: tuple[Message, ...]
     to_summarise: tuple[Message, ...]

@@ -16,13 +16,7 @@ from memory.summaries.summary import (
     summary_message,
 )
 from memory.tokens import UNCALIBRATED, Calibration, total_tokens
-from memory.truncate import (
-    choose_pins,
-    cut_message,
-    cut_middle,
-    squeeze_messages,
-    without_leading_replies,
-)
+from memory.truncate import choose_pins, cut_message, cut_middle, squeeze_messages, without_leading_replies
 from memory.turns import reduce_turns, repair_tool_calls
 from memory.types import Checkpoint, Message, last_position
 from memory.window.cut import Cut, Room, find_cut, measure_room

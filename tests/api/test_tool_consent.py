@@ -20,12 +20,7 @@ from chatapp.runs.models import ToolCall
 from tests.api import own_tools
 from tests.api.own_tools import pay, send_mail
 from tests.api.program import Program
-from tests.api.running import (
-    new_conversation,
-    running_service,
-    send,
-    wait_for_end,
-)
+from tests.api.running import new_conversation, running_service, send, wait_for_end
 from tests.api.tool_talk import asks_for, start, wait_for_tool
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer

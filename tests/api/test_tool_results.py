@@ -21,12 +21,7 @@ from tests.api import own_tools
 from tests.api.own_offloader import MemoryOffloader
 from tests.api.own_tools import look_up
 from tests.api.program import Program
-from tests.api.running import (
-    new_conversation,
-    running_service,
-    send,
-    wait_for_end,
-)
+from tests.api.running import new_conversation, running_service, send, wait_for_end
 from tests.api.tool_talk import asks_for, start
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.frames import estimate_prompt_tokens

@@ -13,12 +13,7 @@ from chatapp.runs.models import RunStep
 from tests.api import own_tools
 from tests.api.own_tools import look_up, pay
 from tests.api.program import Program
-from tests.api.running import (
-    new_conversation,
-    read_all,
-    running_service,
-    send,
-)
+from tests.api.running import new_conversation, read_all, running_service, send
 from tests.api.tool_talk import asks_for
 from tests.servers.behaviour import fails, says
 from tests.servers.openai_server import ModelServer

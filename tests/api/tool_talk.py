@@ -6,10 +6,7 @@ from typing import Any
 
 from chatapp.conversations.models import Message
 from tests.api.program import Program
-from tests.api.running import (
-    new_conversation,
-    sent_events,
-)
+from tests.api.running import new_conversation, sent_events
 from tests.servers.behaviour import Behaviour
 
 

@@ -16,12 +16,7 @@ from chatapp.accounts.actions import create_token
 from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
 from chatapp.features.webhooks import actions, sending
-from chatapp.features.webhooks.actions import (
-    claim_delivery,
-    create_webhook,
-    record_attempt,
-    send_again,
-)
+from chatapp.features.webhooks.actions import claim_delivery, create_webhook, record_attempt, send_again
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.features.webhooks.selectors import due_deliveries
 from chatapp.features.webhooks.tasks import wake_waiting

@@ -20,7 +20,7 @@ from chatapp.accounts.models import User
 from chatapp.operations import clock
 
 LINK_KEY = "invitation"
-"""Query parameter of the link. Logs omit its value (`operations.logs`)."""
+"""Query parameter of the link. Logs omit its value (`operations/monitoring/logs.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

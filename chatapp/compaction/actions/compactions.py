@@ -313,7 +313,8 @@ def _later(row: Compaction) -> QuerySet[Compaction]:
 
 
 def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """Bring the messages back into the context. Only the latest compaction can be undone: later ones build on it."""
+    """Bring the messages back into the context and return the row. Only the latest compaction can be undone: later ones
+    build on it."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
@@ -332,7 +333,8 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
 
 
 def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """Restore an undone summary. Raise Conflict if another has taken its place or is being written."""
+    """Restore an undone summary and return its row. Raise Conflict if another has taken its place or is being
+    written."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
@@ -358,7 +360,8 @@ def _set_status(
 
 
 def clear_context(*, user: User, conversation_id: str, budget_tokens: int, now: datetime) -> Compaction:
-    """Store a checkpoint over all messages that does not summarise them. Nothing is deleted, and it can be undone.
+    """Store and return a checkpoint over all messages that does not summarise them. Nothing is deleted, and it can be
+    undone.
 
     Raise Conflict if there is nothing to clear, or an answer is being written.
     """

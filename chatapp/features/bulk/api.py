@@ -36,9 +36,9 @@ router = Router(tags=["conversations"])
 
 Action = Literal["archive", "unarchive", "move", "trash", "restore"]
 MAX_AT_ONCE = 100
-# A UUID has 36 characters, plus a comma.
 IDS_CHARS = MAX_AT_ONCE * 37
-DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string"}}}}}}
+"""A UUID has 36 characters, plus a comma."""
+ZIP_RESPONSE = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string"}}}}}}
 
 
 class BulkChange(Body):
@@ -111,7 +111,7 @@ def _change(user: User, conversation_id: str, action: Action, folder: Folder | N
     "/conversations/export",
     auth=allow("chat", "read"),
     response=answers(404, ok=None),
-    openapi_extra=DESCRIBED,
+    openapi_extra=ZIP_RESPONSE,
 )
 async def export(
     request: ApiRequest,

@@ -9,7 +9,8 @@ from chatapp.operations.database.ids import new_id
 
 
 class AnswerFeedback(models.Model):
-    """A user's rating of an answer. It is still counted after the answer is deleted, but no longer linked to it."""
+    """A user's rating of an answer. If the answer is forgotten, the rating stays linked to it; if its row is
+    deleted, the rating is still counted."""
 
     class Rating(models.TextChoices):
         GOOD = "good"

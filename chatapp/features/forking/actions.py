@@ -55,7 +55,7 @@ def fork_conversation(
 def _copy_conversation(
     user: User, source_id: str | UUID, message_id: str | None, now: datetime
 ) -> Conversation:
-    """Raise ReadForgotten if something was forgotten during the copy."""
+    """Copy the conversation and return the copy. Raise ReadForgotten if something was forgotten meanwhile."""
     forgetting_keys = accessible_conversation(user, source_id).forgetting_keys
     forgotten_count = read_forgetting_count(forgetting_keys)
     check_nothing_is_being_forgotten(user.pk)

@@ -15,11 +15,7 @@ from django.db.models import Q, Sum
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.actions.conversations import note_pause, store_pauses
-from chatapp.conversations.actions.imports import (
-    NewConversation,
-    import_at_once,
-    import_in_pieces,
-)
+from chatapp.conversations.actions.imports import NewConversation, import_at_once, import_in_pieces
 from chatapp.conversations.folders.actions import FolderColumns, create_folder
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.models import ImportedConversation

@@ -48,7 +48,7 @@ NO_FORMATS_OF_CLIENTS = (
     "In a conversation that the server keeps, answers are text; a format is for calls without one."
 )
 REASONS: dict[str, FinishReason] = {reason: reason for reason in get_args(FinishReason)}
-"""A limit that cut an answer is the category of its error."""
+"""Finish reasons by error category: if a limit cut an answer, its name is the category of the answer's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +286,7 @@ class TurnFollower:
 
 
 def usage_of(usage: dict[str, Any]) -> TokenUsage:
+    """Return the stored usage of a run."""
     return TokenUsage(
         usage.get("input_tokens", 0), usage.get("output_tokens", 0), usage.get("cached_tokens", 0)
     )

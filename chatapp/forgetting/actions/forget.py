@@ -45,12 +45,7 @@ from chatapp.forgetting.actions.derived_texts import (
     without_copies,
 )
 from chatapp.forgetting.actions.proposals import note_confirmed
-from chatapp.forgetting.actions.removals import (
-    add_to_receipt,
-    bar_in_pieces,
-    is_held,
-    note_forgotten,
-)
+from chatapp.forgetting.actions.removals import add_to_receipt, bar_in_pieces, is_held, note_forgotten
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.repeats import said_texts
 from chatapp.long_term.actions.stale_days import mark_days_stale
@@ -64,7 +59,8 @@ from memory.language.sentences import split_sentences, strip_list_mark
 from memory.long_term.quotes import Quotes
 
 words_forgotten = Signal()
-"""Sent with `work`, in each transaction that forgets: features redact their own data about its changed messages."""
+"""Sent with `work`, in each transaction that removes texts. Features redact their own data about `work.messages`, the
+blanked ones, and `work.changed`, which includes those that lost a copy."""
 MAX_PROPOSED = 50
 MESSAGES, ENTRIES = 20, 80
 """How many messages or entries one transaction forgets at most, to hold the lock for less than 50 ms of CPU time."""
@@ -98,6 +94,7 @@ def forget_items(
 
 
 def forget_locked(work: Work, *, what: str, for_good: bool = False) -> Done:
+    """Forget what `work` has collected and locked, with a new receipt."""
     receipt = ForgetReceipt.objects.create(user=work.user, what=what, at=work.now)
     work.removed["tombstones"] = _bar(work, receipt, for_good)
     return _forget_work(work, receipt, propose(work.user, _repeating(work), work.now))

@@ -62,7 +62,8 @@ READ_SOURCES = "read_sources"
 
 
 def _with_sources(rows: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
-    """Prefetch the sources as lists, because a queryset for each entry would take longer than all else."""
+    """Return the entries with their sources prefetched as lists, because a queryset for each entry would take longer
+    than all else."""
     return rows.prefetch_related(Prefetch("sources", to_attr=READ_SOURCES))
 
 

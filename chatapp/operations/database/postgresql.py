@@ -106,7 +106,7 @@ PREPARED_AT = 2
 POOL: dict[str, Any] = {
     "connection_class": WatchedConnection,
     "min_size": 1,
-    # More than the database threads (`operations.database`), so that page requests find a free one.
+    # More than the database threads (`threads.py`), so that page requests find a free one.
     "max_size": 20,
     # A request that needs the database during an outage fails within 10 s.
     "timeout": 8,

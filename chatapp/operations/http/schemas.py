@@ -23,12 +23,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import json_or_python_schema
 
 from chatapp.operations.database.text import normalize_text
-from memory.bounds import (
-    MAX_ID_CHARS,
-    MAX_NAME_CHARS,
-    MAX_POLICY_FIELDS,
-    Day,
-)
+from memory.bounds import MAX_ID_CHARS, MAX_NAME_CHARS, MAX_POLICY_FIELDS, Day
 from memory.strict_types import StrictTypes
 from memory.window.policy import ALIASES, ContextPolicy
 

@@ -41,21 +41,9 @@ from chatapp.recall.actions.claims import (
     note_messages,
     replace_claims,
 )
-from chatapp.recall.actions.removal import (
-    abandon_index,
-    delete_abandoned,
-    lock_owners,
-    remove_sources,
-)
+from chatapp.recall.actions.removal import abandon_index, delete_abandoned, lock_owners, remove_sources
 from chatapp.recall.analysis import ANALYSIS_VERSION
-from chatapp.recall.index_format import (
-    BLOCK,
-    NO_ORDINAL,
-    StoredTerms,
-    blank_rows,
-    group_by_term,
-    minute_of,
-)
+from chatapp.recall.index_format import BLOCK, NO_ORDINAL, StoredTerms, blank_rows, group_by_term, minute_of
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner
 from chatapp.recall.selectors.unindexed import (
     Batch,

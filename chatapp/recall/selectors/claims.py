@@ -44,7 +44,7 @@ class Superseded:
 
     @property
     def source_id(self) -> UUID | None:
-        """The id of the message or entry that says `text`."""
+        """Return the id of the message or entry that says `text`."""
         return self.message_id or self.entry_id
 
 

@@ -44,7 +44,7 @@ class Found:
 
     @property
     def source_id(self) -> UUID:
-        """The id of the message or entry that `text` is a piece of."""
+        """Return the id of the message or entry that `text` is a piece of."""
         source_id = self.message_id or self.entry_id
         assert source_id is not None
         return source_id

@@ -83,7 +83,7 @@ class SearchFilter:
 
     @property
     def limits_place_or_role(self) -> bool:
-        """Whether the filter limits more than times."""
+        """Return whether the filter limits places or roles, and not only times."""
         return bool(self.conversation_id or self.folder_id or self.agent_id or self.role)
 
     def conversations(self) -> QuerySet[Conversation] | None:
@@ -129,7 +129,7 @@ class UserIndex:
 
     @property
     def _fresh(self) -> Sequence[FreshTerms]:
-        """The terms of the documents in no block, by ordinal."""
+        """Return the terms of the documents in no block, by ordinal."""
         return (self.newest.terms, self.unstored_terms) if self.newest else (self.unstored_terms,)
 
     @property

@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def answer_status(self) -> str:
-        """The status of the answer's message: cut if the run is complete but its answer ended at a limit."""
+        """Return the status of the answer's message: cut if the run is complete but its answer ended at a limit."""
         is_cut = self.status == Run.Status.COMPLETE and self.error is not None
         return Message.Status.CUT if is_cut else self.status
 

@@ -1,2 +1,2 @@
-"""One module per source, which recognises its conversations and reads them one at a time. `importer.FORMATS` lists the
-modules; the first that recognises a conversation reads it."""
+"""One module per source: its `NAME`, `matches` (whether a conversation is of this source) and `read`. The first of
+`importer.FORMATS` that matches reads the conversation."""

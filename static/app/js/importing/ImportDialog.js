@@ -1,4 +1,4 @@
-/** Imports chats of other programs: upload, progress, and a report of what could not be read. */
+/** Imports chats of other programs: upload, progress, and a report of what could not be read or was left out. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "../components/Dialog.js";

@@ -123,15 +123,27 @@ _REASONS: dict[str, str] = {
 
 
 # Names used by vLLM and SGLang, OpenRouter, Groq, LM Studio, Mistral, llama.cpp, Together, Gemini, LiteLLM, others.
-_WINDOW_NAMES = """
-    max_model_len loaded_context_length n_ctx context_length context_window max_context_length
-    n_ctx_train inputTokenLimit input_token_limit max_input_tokens max_context_tokens context_size
-"""
-_WINDOW_FIELDS = tuple(_WINDOW_NAMES.split())
-_OUTPUT_NAMES = """
-    max_output_tokens max_completion_tokens outputTokenLimit output_token_limit max_output_length
-"""
-_OUTPUT_FIELDS = tuple(_OUTPUT_NAMES.split())
+_WINDOW_FIELDS = (
+    "max_model_len",
+    "loaded_context_length",
+    "n_ctx",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "n_ctx_train",
+    "inputTokenLimit",
+    "input_token_limit",
+    "max_input_tokens",
+    "max_context_tokens",
+    "context_size",
+)
+_OUTPUT_FIELDS = (
+    "max_output_tokens",
+    "max_completion_tokens",
+    "outputTokenLimit",
+    "output_token_limit",
+    "max_output_length",
+)
 _PLACES = ("meta", "top_provider", "limits", "model_info", "capabilities", "metadata")
 LEAST_WINDOW = 128
 

@@ -61,14 +61,14 @@ def check_declared(
     Hooks of users may only affect their own conversations: they cannot log or call modules.
     """
     if len({hook.id for hook in hooks}) < len(hooks):
-        raise InvalidInput.in_field("hooks", "two have the same id")
+        raise _invalid("two have the same id")
     if is_operator:
         check_hooks(hooks, "hooks", tools)
     elif any(not isinstance(hook.action, CompactContext | InjectMessage) for hook in hooks):
-        raise InvalidInput.in_field("hooks", "yours may only compact_context and inject_message")
+        raise _invalid("yours may only compact_context and inject_message")
     # YAML can contain characters and numbers that the database cannot store.
     if not is_storable([hook.model_dump() for hook in hooks]):
-        raise InvalidInput.in_field("hooks", "there is a character or a number in them that cannot be stored")
+        raise _invalid("there is a character or a number in them that cannot be stored")
     return write_hooks(hooks)
 
 
@@ -109,3 +109,7 @@ def read_params(action: ModuleAction, where: str) -> BaseModel:
 def name_of(action: ModuleAction) -> str:
     """Return the full name, from `module` and `action` or from `action` alone."""
     return f"{action.module}.{action.action}" if action.module else action.action
+
+
+def _invalid(problem: str) -> InvalidInput:
+    return InvalidInput.in_field("hooks", problem, f"hooks: {problem}.")

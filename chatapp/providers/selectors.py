@@ -200,7 +200,8 @@ def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
     first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
     if first > last or (last - first).days > MAX_USAGE_DAYS:
         problem = "must not be after `to`, nor more than ten years before it"
-        raise InvalidInput.in_field("from", problem, f"`from` {problem}.")
+        sentence = "`from` must not be after `to`, nor more than ten years before it."
+        raise InvalidInput.in_field("from", problem, sentence)
     return first, last
 
 

@@ -94,6 +94,16 @@ def place_holders(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
+def sentence_of_error(call: ast.Call) -> list[ast.expr]:
+    """Return the argument with the sentence of an error; nothing for other calls."""
+    match call.func:
+        case ast.Name(name) if name in ERRORS:
+            return call.args[:1]
+        case ast.Attribute(ast.Name(name), "in_field") if name in ERRORS:
+            return call.args[2:3]
+    return []
+
+
 @cache
 def sentences_of_server() -> tuple[set[str], set[str]]:
     """Return (sentences with which errors of the page's API are raised, all texts of the server)."""
@@ -105,8 +115,8 @@ def sentences_of_server() -> tuple[set[str], set[str]]:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
                 texts.add(place_holders(node))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
-                raised |= {place_holders(given) for given in node.args[:1] if not is_for_programs}
+            if isinstance(node, ast.Call) and not is_for_programs:
+                raised |= {place_holders(given) for given in sentence_of_error(node)}
     # Sentences that begin with the name of a field are for programs, too.
     return {text for text in raised if re.match(r"[A-Z]|\{\} [a-z]", text)}, texts
 

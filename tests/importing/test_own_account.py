@@ -396,6 +396,18 @@ def test_ids_in_another_spelling_name_the_same_messages(archive: Path, alice: Us
     assert MemoryEntry.objects.filter(user=alice, author="extraction").exclude(first_message_id=None).exists()
 
 
+def test_an_archive_with_ids_in_another_spelling_loses_nothing(archive: Path, bob: User) -> None:
+    path = archive.with_name("spelled.zip")
+    with zipfile.ZipFile(archive) as before, zipfile.ZipFile(path, "w") as after:
+        for name in before.namelist():
+            content = before.read(name)
+            if name.endswith(".json"):
+                content = ID.sub(lambda found: found[0].upper(), content.decode()).encode()
+            after.writestr(ID.sub(lambda found: found[0].upper(), name), content)
+    assert not take_in(bob, path).left_out
+    assert_equal(export_of(bob, archive.with_name("bob.zip")), archive)
+
+
 @pytest.mark.parametrize("name", ["memory/entries.json", "folders.json", "prompts.json"])
 def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, bob: User, name: str) -> None:
     """Twenty million rows fit the limit in bytes, but reading them takes 1.6 GB and outlasts the worker's lease."""

@@ -33,8 +33,8 @@ MAX_OF_OTHERS = 10_000
 """Row limit of the other files. Users may have a few hundred, and refusing each row beyond costs a query."""
 MAX_TEXT_CHARS = 100_000
 MAX_REVISIONS = 1_000
-_UPLOAD = re.compile(r"files/([0-9a-f-]{36})-[^/]+")
-_RESULT = re.compile(r"offloaded/([0-9a-f-]{36})/tool_result-([0-9a-f-]{36})\.txt")
+_UPLOAD = re.compile(r"files/([0-9a-fA-F-]{36})-[^/]+")
+_RESULT = re.compile(r"offloaded/([0-9a-fA-F-]{36})/tool_result-([0-9a-fA-F-]{36})\.txt")
 
 _PRESET = re.compile(r"agents/[^/]+\.yaml")
 MAX_PRESETS = 1_000
@@ -42,14 +42,14 @@ MAX_PRESETS = 1_000
 
 _Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(storable)]
 _Text = Annotated[_Longest, Field(min_length=1)]
-_Named = Annotated[Id, AfterValidator(canonical_id)] | None
+_ExportId = Annotated[Id, AfterValidator(canonical_id)]
 _Author = Literal["extraction", "user", "operator"]
 
 
 class Span(StrictTypes):
-    conversation_id: _Named = None
-    first_message_id: _Named = None
-    last_message_id: _Named = None
+    conversation_id: _ExportId | None = None
+    first_message_id: _ExportId | None = None
+    last_message_id: _ExportId | None = None
 
 
 class Source(Span):
@@ -66,7 +66,7 @@ class Revision(StrictTypes):
 class Entry(Span):
     """An entry of `memory/entries.json`. Whether it was shared is not imported, or other users could read it."""
 
-    id: Id
+    id: _ExportId
     day: Day
     text: _Text
     author: _Author
@@ -91,16 +91,16 @@ class ProfileVersion(StrictTypes):
     author: Literal["user", "consolidation", "forgetting"]
     created_at: UtcMoment
     markdown: _Longest
-    sources: list[list[Id]] = []
+    sources: list[list[_ExportId]] = []
 
 
 class FolderFile(StrictTypes):
-    id: Id
+    id: _ExportId
     name: _Text
 
 
 class Folder(StrictTypes):
-    id: Id
+    id: _ExportId
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(storable)]
     instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(storable)] = ""
     agent: Annotated[Id, AfterValidator(storable)] | None = None
@@ -204,8 +204,9 @@ def _read(archive: ZipFile) -> Account:
     account.wanted = frozenset(each for each in ids if each)
     names = archive.namelist()
     account.read_presets(names)
-    account.uploads = {found[1]: name for name in names if (found := _UPLOAD.fullmatch(name))}
-    account.results = {(found[1], found[2]): name for name in names if (found := _RESULT.fullmatch(name))}
+    account.uploads = {canonical_id(found[1]): name for name in names if (found := _UPLOAD.fullmatch(name))}
+    results = {name: found for name in names if (found := _RESULT.fullmatch(name))}
+    account.results = {(canonical_id(of[1]), canonical_id(of[2])): name for name, of in results.items()}
     return account
 
 

@@ -25,7 +25,7 @@ from chatapp.conversations.schemas.conversations import ConversationHooks, Mode
 from chatapp.features.importing.account import Account
 from chatapp.features.importing.actions import store_folder
 from chatapp.features.importing.files import uploads_of
-from chatapp.features.importing.values import SourceConversation, storable
+from chatapp.features.importing.values import SourceConversation, canonical_id, storable
 from chatapp.operations.database.access import find_row
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound, ServiceError
 from chatapp.providers.selectors import accessible_model
@@ -75,7 +75,7 @@ def _policy(row: Conversation, policy: Any) -> Mapping[str, Any]:
 
 def _folder(user: User, folder_id: str, account: Account | None) -> Folder:
     """Return the user's folder: by name if the archive describes it, else by id. Raise NotFound."""
-    named = account.folders.get(folder_id) if account is not None else None
+    named = account.folders.get(canonical_id(folder_id)) if account is not None else None
     own = Folder.objects.filter(user=user)
     found = own.filter(name=named.name).first() if named is not None else find_row(own, folder_id)
     if found is None:  # the user had too many folders

@@ -130,15 +130,16 @@ def _parts(raw: Mapping[str, Any], reading: ReadContext) -> Iterator[dict[str, A
 
 
 def _of_result(part: Mapping[str, Any]) -> dict[str, Any]:
-    reference = string(part.get("offload_ref"))[:MAX_ID_CHARS]
+    reference = canonical_id(string(part.get("offload_ref"))[:MAX_ID_CHARS])
     stored = {"offload_ref": reference} if reference else {}
     return {"is_error": part.get("is_error") is True, **stored}
 
 
 def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part as exported. Whether the file exists is checked when the message is stored."""
-    file_id = string(part.get("file_id"))[:MAX_ID_CHARS]
-    named = next((each for each in objects(message.get("attachments")) if each.get("id") == file_id), {})
+    file_id = canonical_id(string(part.get("file_id"))[:MAX_ID_CHARS])
+    attached = objects(message.get("attachments"))
+    named = next((each for each in attached if canonical_id(string(each.get("id"))) == file_id), {})
     # An image part has no name, but the attachments of its message do.
     name = file_name(part.get("name")) or file_name(named.get("name")) or "file"
     return {"type": string(part.get("type")), "file_id": file_id, "name": name}

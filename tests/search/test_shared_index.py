@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,9 +116,14 @@ def test_rebuilding_gives_the_same_results(alice: User, bob: User, charlie: User
     assert SearchPosting.objects.filter(owner__scope=porter).count() == postings > 0
 
 
-def test_deleting_an_agent_leaves_its_shared_index_to_a_worker(bob: User, porter: Agent) -> None:
+def test_deleting_an_agent_leaves_its_shared_index_to_a_worker(
+    bob: User, porter: Agent, django_capture_on_commit_callbacks: Any
+) -> None:
     share(bob, porter, CODE)
-    porter.delete()
+    with django_capture_on_commit_callbacks() as callbacks:
+        porter.delete()
+    woken = [call.args[0] for call in callbacks if getattr(call, "args", None)]
+    assert woken == ["chatapp.forgetting.tasks.delete_abandoned_indexes"]
     assert SearchDocument.objects.filter(owner__user=None).exists()
     delete_abandoned_indexes("")
     assert not SearchOwner.objects.filter(user=None).exists()

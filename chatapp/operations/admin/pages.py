@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar
@@ -79,9 +80,9 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
 
     change_form_template = "admin/chatapp/tested/change_form.html"
 
+    @abstractmethod
     def check_row(self, row: RowT) -> Check:
         """Test the server of a row, store the result and return it."""
-        raise NotImplementedError
 
     @admin.display(description=_("test"))
     def test_button(self, row: RowT) -> str:

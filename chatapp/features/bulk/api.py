@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from typing import IO, Annotated, Any, Literal, Self
 
@@ -16,17 +15,13 @@ from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.access import accessible_conversation
-from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.export import json_pieces, markdown_pieces
 from chatapp.conversations.folders.selectors import accessible_folder
-from chatapp.conversations.models import Conversation, Folder
-from chatapp.forgetting.services import forget_whole_conversation
-from chatapp.forgetting.trash.selectors import is_in_trash
-from chatapp.forgetting.trash.services import move_to_trash, restore
+from chatapp.conversations.models import Conversation
+from chatapp.features.bulk.services import Action, change_conversations
 from chatapp.operations import clock
-from chatapp.operations.configuration.changeable_settings import current
 from chatapp.operations.database.threads import in_long_work_thread
-from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.routers import Router
 from chatapp.operations.http.schemas import Body, Shape, answers
@@ -34,7 +29,6 @@ from memory.bounds import Id
 
 router = Router(tags=["conversations"])
 
-Action = Literal["archive", "unarchive", "move", "trash", "restore"]
 MAX_AT_ONCE = 100
 IDS_CHARS = MAX_AT_ONCE * 37
 """A UUID has 36 characters, plus a comma."""
@@ -71,40 +65,7 @@ def change(request: ApiRequest, asked: BulkChange) -> Any:
     """Archive, move, delete or restore up to 100 conversations. The request is idempotent. If the trash is switched
     off, `trash` deletes at once."""
     folder = accessible_folder(request.auth.user, asked.folder) if asked.folder else None
-    result: dict[str, list[Any]] = {"done": [], "not_found": [], "refused": []}
-    # A refused or unknown id does not prevent changes to the others.
-    for conversation_id in dict.fromkeys(asked.ids):
-        try:
-            _change(request.auth.user, conversation_id, asked.action, folder, clock.now())
-        except NotFound:
-            result["not_found"].append(conversation_id)
-        except Conflict as refusal:
-            result["refused"].append({"id": conversation_id, "message": str(refusal)})
-        else:
-            result["done"].append(conversation_id)
-    return result
-
-
-def _change(user: User, conversation_id: str, action: Action, folder: Folder | None, now: datetime) -> None:
-    """Change a conversation, unless it is in the wanted state already. Raise NotFound, Conflict."""
-    match action:
-        case "archive" | "unarchive":
-            is_archived = action == "archive"
-            if accessible_conversation(user, conversation_id).archived != is_archived:
-                update_conversation(user=user, conversation_id=conversation_id, now=now, archived=is_archived)
-        case "move":
-            if accessible_conversation(user, conversation_id).folder_id != (folder.pk if folder else None):
-                update_conversation(user=user, conversation_id=conversation_id, now=now, folder=folder)
-        case "trash" if is_in_trash(user, conversation_id, now):
-            pass
-        case "trash" if current("TRASH_DAYS"):
-            move_to_trash(user, conversation_id, days=current("TRASH_DAYS"), now=now)
-        case "trash":
-            forget_whole_conversation(user, conversation_id, now=now)
-        case "restore" if is_in_trash(user, conversation_id, now):
-            restore(user, conversation_id, now=now)
-        case "restore":
-            accessible_conversation(user, conversation_id)  # raises NotFound
+    return change_conversations(request.auth.user, asked.ids, asked.action, folder, now=clock.now())
 
 
 @router.get(
